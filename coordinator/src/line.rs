@@ -1,8 +1,10 @@
 //! The printed line that replays a finding: program, rule and model fingerprints in one shell word.
 //!
-//! Contract: `m1.` then base64url (no padding) of deflated JSON. It needs no store and no files. A line of a later
-//! version is refused by its prefix; unknown fields are ignored.
+//! Contract: `m1.` then base64url (no padding) of deflated JSON. It needs no store and no files, and holds all of a claim
+//! but its witness, so whatever an oracle compares is there. A line of a later version is refused by its prefix; unknown
+//! fields are ignored. A finding about the fleet is about workers, so it has no line.
 
+use crate::repeat::FLEET;
 use data_encoding::BASE64URL_NOPAD;
 use miniz_oxide::deflate::core::{
     CompressorOxide, TDEFLFlush, TDEFLStatus, compress_to_output, create_comp_flags_from_zip_params,
@@ -16,6 +18,8 @@ use std::collections::BTreeMap;
 const INFLATED_BYTES: usize = 2 << 20;
 /// The words before a printed line.
 const COMMAND: &str = "moire replay";
+/// Why a finding about the fleet is not run again.
+pub(crate) const ABOUT_WORKERS: &str = "it is about workers and not about a program, so nothing replays it";
 
 /// The content of a line: a claim without its witness.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +32,12 @@ pub struct Line {
     pub models: Vec<Side>,
     /// The program's text.
     pub program: String,
+    /// Verdict word of the discrepancy; empty in a line of an early release, which holds neither it nor checks.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub verdict: String,
+    /// Minimal sets of checks whose removal admits the outcome.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub axioms: Vec<Vec<String>>,
 }
 
 /// One side of the comparison.
@@ -83,7 +93,14 @@ impl Line {
             fingerprint: m.fingerprint.short(),
         };
         let models = f.models.iter().map(side).collect();
-        Self { oracle: f.oracle.clone(), direction: f.rule.clone(), models, program: f.reduced.clone() }
+        Self {
+            oracle: f.oracle.clone(),
+            direction: f.rule.clone(),
+            models,
+            program: f.reduced.clone(),
+            verdict: f.verdict.clone(),
+            axioms: f.axioms.clone(),
+        }
     }
 
     /// The word that carries it.
@@ -116,9 +133,12 @@ pub fn is_line(word: &str) -> bool {
         && word.find('.').is_some_and(|dot| dot > 1 && word[1..dot].bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The command that replays a finding anywhere.
+/// The command that replays a finding anywhere; of a finding about the fleet, why there is none.
 pub fn command(f: &Finding) -> String {
-    format!("{COMMAND} {}", Line::of(f).encode())
+    match f.oracle == FLEET {
+        true => ABOUT_WORKERS.to_owned(),
+        false => format!("{COMMAND} {}", Line::of(f).encode()),
+    }
 }
 
 #[cfg(test)]
@@ -142,16 +162,27 @@ mod tests {
             rule: "equal".into(),
             models: vec![ModelRef { name: "ptx".into(), variants, fingerprint: Hash([7; 32]) }],
             reduced: "moire \"x\"\n".repeat(100),
+            verdict: "discrepancy".into(),
+            axioms: vec![vec!["Atomicity".into()]],
             ..Finding::default()
         };
         let command = command(&finding);
-        assert!(is_line(&command) && command.len() < 220);
+        assert!(is_line(&command) && command.len() < 280, "{}", command.len());
         let line = Line::decode(&command).unwrap();
         assert_eq!(line, Line::of(&finding));
+        assert_eq!((&line.verdict, &line.axioms), (&finding.verdict, &finding.axioms));
+        let bare = Line { verdict: String::new(), axioms: Vec::new(), ..line.clone() };
+        assert_eq!(Line::decode(&bare.encode()).unwrap(), bare, "a line of an early release");
         assert_eq!(
             (line.program, line.models[0].fingerprint.as_str()),
             (finding.reduced, "0707070707070707")
         );
+    }
+
+    #[test]
+    fn a_finding_about_the_fleet_has_no_line() {
+        let finding = Finding { oracle: FLEET.into(), ..Finding::default() };
+        assert!(!is_line(&command(&finding)), "{}", command(&finding));
     }
 
     #[test]

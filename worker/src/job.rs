@@ -202,9 +202,9 @@ pub struct ItemReport {
 pub enum Verification {
     /// The rule is broken here too.
     Confirmed,
-    /// The rule holds here, or the text is not a program.
+    /// The rule holds here.
     Refuted(String),
-    /// No answer (a limit, an unsupported construct).
+    /// No answer (a limit, an unsupported construct, a text that this release does not read).
     Abstained(String),
 }
 

@@ -104,11 +104,21 @@ pub fn operated(program: &Program, model: &Model, planted: Option<Planted>) -> R
 
 /// Judges a program with both engines. One with free loops is unrolled for the explorer ([`compare_looped`]).
 pub fn compare(program: &Program, model: &Model, limits: &Limits) -> Agreement {
+    compare_planted(program, model, limits, None)
+}
+
+/// [`compare`], possibly with a bug planted in the operational engine.
+pub fn compare_planted(
+    program: &Program,
+    model: &Model,
+    limits: &Limits,
+    planted: Option<Planted>,
+) -> Agreement {
     let program = unquestioned(program);
     if !free(&program).is_empty() {
-        return compare_looped(&program, model, limits, None);
+        return compare_looped(&program, model, limits, planted);
     }
-    match operated(&program, model, None) {
+    match operated(&program, model, planted) {
         Err(why) => Agreement::Abstained(why),
         Ok(operational) => match explored(&program, model, limits) {
             Ok(explorer) => agree(operational, explorer),

@@ -30,7 +30,8 @@ impl fmt::Display for About {
 /// A tool that not every worker has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tool {
-    /// The capability of a worker that has the tool. It also starts the names of sides of claims that are the tool.
+    /// The capability of a worker that has the tool. It also starts the names of sides of claims that are the tool, except
+    /// where the tool is two others.
     pub capability: &'static str,
     /// How to install it.
     pub how: &'static str,

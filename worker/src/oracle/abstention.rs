@@ -106,8 +106,14 @@ pub enum Abstention {
 }
 
 impl Abstention {
-    /// Some executions of a kernel were cut, so what it may do is not known.
+    /// Some executions were cut, so what the program may do is not known.
     pub(super) const CUT: Self = Self::Unusable("cut at the loop bound");
+
+    /// The job was cancelled, and nobody waits for its answer.
+    pub(super) const CANCELLED: Self = Self::Unusable("cancelled");
+
+    /// The claim is not of the form that its oracle makes.
+    pub(super) const FORM: Self = Self::Unusable("this release does not know the rule of the claim");
 
     /// Names the stage at which there is no answer.
     pub(super) fn at(self, stage: &'static str) -> Self {

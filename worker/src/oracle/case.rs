@@ -2,9 +2,10 @@
 
 use super::about::Takes;
 use super::abstention::Abstention;
-use super::answer::{Answer, explored};
+use super::answer::{Answer, explored_planted};
 use super::models::Models;
 use crate::job::{Cancel, Item, ItemReport, Plan, Source};
+use moire_explore::planted::Planted;
 use moire_generate::{Profile, Stream};
 use moire_program::canon::canonical;
 use moire_program::ir::Program;
@@ -20,6 +21,8 @@ pub const MODELS: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
 pub(super) struct Context<'a> {
     pub(super) models: &'a Models,
     pub(super) cancel: &'a Cancel,
+    /// A bug of the explorer, for tests.
+    pub(super) planted: Option<Planted>,
 }
 
 /// An item on its way through the oracles.
@@ -100,7 +103,7 @@ pub(super) fn explored_each(
             break;
         }
         let model = context.models.get(spec).map_err(Abstention::from);
-        out.push((spec.clone(), model.and_then(|m| explored(program, &m))));
+        out.push((spec.clone(), model.and_then(|m| explored_planted(program, &m, context.planted))));
         context.cancel.tick();
     }
     out

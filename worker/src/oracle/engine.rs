@@ -5,11 +5,12 @@ use super::abstention::Abstention;
 use super::case::{Case, Context, abstain};
 use super::models::{ModelError, Models};
 use super::registry::registry;
-use super::{Oracle, assembler, compiler, lowering, source};
+use super::{Oracle, assembler, compiler, lowering, operational, source};
 use crate::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Part, Parted, Reduced, Verification};
 use crate::piece::{self, Exploration, Explored, Shelf, Step};
 use moire_cat::Model;
 use moire_explore::Abstain;
+use moire_explore::planted::Planted;
 use moire_explore::search::share::Piece;
 use moire_generate::{GENERATOR_FINGERPRINT, SOURCE_FINGERPRINT, TILE_FINGERPRINT};
 use moire_tile_ir::lowering::Lowering;
@@ -21,11 +22,12 @@ pub struct Oracles {
     models: Models,
     shelf: Shelf,
     oracles: Vec<Box<dyn Oracle>>,
+    planted: Option<Planted>,
 }
 
 impl Default for Oracles {
     fn default() -> Self {
-        Self { models: Models::default(), shelf: Shelf::default(), oracles: registry() }
+        Self { models: Models::default(), shelf: Shelf::default(), oracles: registry(), planted: None }
     }
 }
 
@@ -56,6 +58,16 @@ impl Oracles {
         Self::default().with(Box::new(lowering::ReferenceLowering(lowering)))
     }
 
+    /// All oracles, with a bug of the explorer, for tests.
+    pub fn with_explorer(bug: Planted) -> Self {
+        Self { planted: Some(bug), ..Self::default() }
+    }
+
+    /// All oracles, with a bug of the operational engine, for tests.
+    pub fn with_operational(bug: moire_operate::Planted) -> Self {
+        Self::default().with(Box::new(operational::Operational(Some(bug))))
+    }
+
     /// The same with this oracle in place of its namesake.
     fn with(mut self, oracle: Box<dyn Oracle>) -> Self {
         let name = oracle.about().name;
@@ -83,7 +95,7 @@ impl Oracles {
     }
 
     fn context<'a>(&'a self, cancel: &'a Cancel) -> Context<'a> {
-        Context { models: &self.models, cancel }
+        Context { models: &self.models, cancel, planted: self.planted }
     }
 
     /// The oracle whose rule a claim says is broken.

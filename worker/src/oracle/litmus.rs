@@ -7,7 +7,7 @@
 use super::about::About;
 use super::abstention::Abstention;
 use super::case::{Case, Context};
-use super::{Oracle, answer, blame, verification};
+use super::{Oracle, answer, blame, unread, verification};
 use crate::direction::Direction;
 use crate::job::{Budget, Claim, Part, Parted, Reduced, Side, Verification};
 use moire_execution::leaf::Outcome;
@@ -110,10 +110,8 @@ impl<R: Rule> Oracle for R {
     }
 
     fn verify(&self, claim: &Claim, context: Context<'_>) -> Verification {
-        match parse(&claim.program, Format::Native) {
-            Ok(program) => verification(self.again(claim, &program, context)),
-            Err(e) => Verification::Refuted(format!("the program does not parse: {e}")),
-        }
+        let program = parse(&claim.program, Format::Native).map_err(unread);
+        verification(program.and_then(|program| self.again(claim, &program, context)))
     }
 
     fn minimise(

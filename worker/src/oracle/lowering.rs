@@ -14,7 +14,7 @@ use super::abstention::{Abstention, executed};
 use super::case::{Case, Context};
 use super::kernel::{Kernel, read, written};
 use super::models::Models;
-use super::{Oracle, answer, verification};
+use super::{Oracle, answer, unread, verification};
 use crate::direction::Direction;
 use crate::job::{Budget, Claim, EngineReport, Reduced, Side, Source, Verification};
 use moire_cat::Model;
@@ -132,8 +132,8 @@ impl Oracle for ReferenceLowering {
     }
 
     fn verify(&self, claim: &Claim, context: Context<'_>) -> Verification {
-        let again = read(&claim.program).and_then(|kernel| self.again(claim, kernel, context.models));
-        verification(again)
+        let kernel = read(&claim.program).map_err(unread);
+        verification(kernel.and_then(|kernel| self.again(claim, kernel, context.models)))
     }
 
     fn minimise(

@@ -7,7 +7,7 @@
 use super::about::{About, Takes};
 use super::abstained_or_holds;
 use super::abstention::Abstention;
-use super::answer::{Answer, explored};
+use super::answer::{Answer, explored_planted};
 use super::case::{Case, Context, explored_each};
 use super::litmus::{Broken, Rule};
 use crate::direction::Direction;
@@ -35,7 +35,7 @@ impl Rule for Metamorphic {
         let answers = case.answers();
         let Some((spec, answer)) = answers.last() else { return Vec::new() };
         let model = case.context.models.get(spec).map_err(Abstention::from);
-        let found = model.and_then(|m| broken(program, spec, &m, answer, case.item.index));
+        let found = model.and_then(|m| broken(program, (spec, &m), answer, case.item.index, case.context));
         case.context.cancel.tick();
         match found {
             Ok(found) => found.into_iter().map(|b| (Arc::clone(program), b)).collect(),
@@ -53,15 +53,16 @@ impl Rule for Metamorphic {
         context: Context<'_>,
     ) -> Result<Option<Broken>, Abstention> {
         let specs = claim.specs();
-        let [spec] = specs.as_slice() else { return Ok(None) };
-        let Some((_, answer)) = explored_each(program, &specs, context).pop() else { return Ok(None) };
+        let [spec] = specs.as_slice() else { return Err(Abstention::FORM) };
+        let answered = explored_each(program, &specs, context).pop();
+        let (_, answer) = answered.ok_or(Abstention::CANCELLED)?;
         let (answer, model) = (answer?, context.models.get(spec)?);
-        let mut abstained = Vec::new();
+        let mut abstained: Vec<Abstention> = answer.cut.then_some(Abstention::CUT).into_iter().collect();
         for turn in 0..CHANGES {
             if context.cancel.is_cancelled() {
-                return Ok(None);
+                return Err(Abstention::CANCELLED);
             }
-            match broken(program, spec, &model, &answer, turn) {
+            match broken(program, (spec, &model), &answer, turn, context) {
                 Ok(Some(broken)) if broken.direction == claim.direction => return Ok(Some(broken)),
                 Ok(_) => {}
                 Err(why) => abstained.push(why.at(METAMORPHIC.name)),
@@ -75,10 +76,10 @@ impl Rule for Metamorphic {
 /// The rule that one change of `program` breaks under `model`.
 fn broken(
     program: &Program,
-    spec: &str,
-    model: &Model,
+    (spec, model): (&str, &Model),
     answer: &Answer,
     index: u64,
+    context: Context<'_>,
 ) -> Result<Option<Broken>, Abstention> {
     if answer.undefined || answer.cut {
         return Ok(None);
@@ -90,13 +91,13 @@ fn broken(
         other.threads.reverse();
         other.conditions.clear();
         other.filter = None;
-        let permuted = explored(&other, model)?;
+        let permuted = explored_planted(&other, model, context.planted)?;
         let same =
             permuted.leaves.len() == answer.leaves.len() && permuted.outcomes.len() == answer.outcomes.len();
         return Ok((!same).then(|| of(Direction::Equal)));
     }
     let Some(stronger) = strengthen(program, turn) else { return Ok(None) };
-    let after = explored(&stronger, model)?;
+    let after = explored_planted(&stronger, model, context.planted)?;
     if after.undefined || after.cut {
         return Ok(None);
     }

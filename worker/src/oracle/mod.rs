@@ -53,7 +53,7 @@ pub use models::ModelError;
 pub use patterns::{MUTANT, PATTERNS};
 pub use registry::{named, oracles};
 pub use source::{LLVM_SOURCES, MIXED_SOURCES, NVCC_SOURCES, SourceCellError};
-pub use tools::{LLVM, NVCC, NoAssembler, NoCompiler, PTXAS, TILEIRAS};
+pub use tools::{LLVM, MIXING, NVCC, NoAssembler, NoCompiler, PTXAS, TILEIRAS};
 
 use crate::job::{Budget, Claim, Part, Parted, Reduced, Verification};
 use case::{Case, Context};
@@ -99,6 +99,17 @@ trait Oracle: fmt::Debug + Send + Sync {
 /// holds.
 fn abstained_or_holds<T>(abstained: Vec<Abstention>) -> Result<Option<T>, Abstention> {
     abstained.into_iter().min_by_key(ToString::to_string).map_or(Ok(None), Err)
+}
+
+/// The reason where the text of a claim does not read here. Another release may read it, so nothing is said of its rule.
+fn unread(why: impl Into<Abstention>) -> Abstention {
+    why.into().at("its text does not read here")
+}
+
+/// Whether a claim breaks the same rule in the same way. A printed line of an early release says no more than the rule.
+fn same(new: &Claim, old: &Claim) -> bool {
+    let way = |claim: &Claim| (claim.verdict.clone(), claim.axioms.clone());
+    new.direction == old.direction && (old.verdict.is_empty() || way(new) == way(old))
 }
 
 /// The answer to a claim whose rule was tried again.

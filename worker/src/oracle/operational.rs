@@ -15,7 +15,8 @@ use crate::job::{Claim, Source};
 use moire_cat::Model;
 use moire_generate::Profile;
 use moire_lab::mutants::is_illegal;
-use moire_lab::operational::{Agreement, Kinds, compare, drawn_mutant};
+use moire_lab::operational::{Agreement, Kinds, compare_planted, drawn_mutant};
+use moire_operate::Planted;
 use moire_program::ir::Program;
 use std::sync::Arc;
 
@@ -27,9 +28,9 @@ const SPECS: [&str; 2] = ["ptx", "ptx:profile=practice"];
 /// Mutants tried for each item.
 const MUTANTS_TRIED: u64 = 2;
 
-/// The operational oracle.
-#[derive(Debug)]
-pub(super) struct Operational;
+/// The operational oracle, for this bug of the operational engine.
+#[derive(Debug, Default)]
+pub(super) struct Operational(pub(super) Option<Planted>);
 
 impl Rule for Operational {
     const ABOUT: &'static About = &OPERATIONAL;
@@ -38,13 +39,13 @@ impl Rule for Operational {
         match &case.item.source {
             Source::Text(_) => {
                 let one = |spec: &&str| {
-                    let broken = tried(program, spec, case.context).ok().flatten()?;
+                    let broken = self.tried(program, spec, case.context).ok().flatten()?;
                     Some((Arc::clone(program), broken))
                 };
                 SPECS.iter().filter_map(one).collect()
             }
             Source::Generated { seed, profile, index } if *profile == Profile::Tensor.name() => {
-                drawn(case, program, *seed, *index)
+                self.drawn(case, program, *seed, *index)
             }
             Source::Generated { .. } => Vec::new(),
         }
@@ -57,48 +58,62 @@ impl Rule for Operational {
         context: Context<'_>,
     ) -> Result<Option<Broken>, Abstention> {
         let specs = claim.specs();
-        let [spec] = specs.as_slice() else { return Ok(None) };
+        let [spec] = specs.as_slice() else { return Err(Abstention::FORM) };
         if claim.direction != Direction::Equal {
-            return Ok(None);
+            return Err(Abstention::FORM);
         }
-        tried(program, spec, context)
+        self.tried(program, spec, context)
     }
 }
 
-/// The broken rules of a protocol and a few of its mutants. A reason for abstaining is counted once.
-fn drawn(case: &mut Case<'_>, program: &Arc<Program>, seed: u64, index: u64) -> Vec<(Arc<Program>, Broken)> {
-    let mutants = (0..MUTANTS_TRIED).filter_map(|n| drawn_mutant(program, index * MUTANTS_TRIED + n, seed));
-    let mutants = mutants.filter(|mutant| !is_illegal(mutant)).map(Arc::new);
-    let spec = SPECS[usize::from(!index.is_multiple_of(2))];
-    let mut out = Vec::new();
-    for program in std::iter::once(Arc::clone(program)).chain(mutants) {
-        if case.context.cancel.is_cancelled() {
-            break;
+impl Operational {
+    /// The broken rules of a protocol and a few of its mutants. A reason for abstaining is counted once.
+    fn drawn(
+        &self,
+        case: &mut Case<'_>,
+        program: &Arc<Program>,
+        seed: u64,
+        index: u64,
+    ) -> Vec<(Arc<Program>, Broken)> {
+        let mutants =
+            (0..MUTANTS_TRIED).filter_map(|n| drawn_mutant(program, index * MUTANTS_TRIED + n, seed));
+        let mutants = mutants.filter(|mutant| !is_illegal(mutant)).map(Arc::new);
+        let spec = SPECS[usize::from(!index.is_multiple_of(2))];
+        let mut out = Vec::new();
+        for program in std::iter::once(Arc::clone(program)).chain(mutants) {
+            if case.context.cancel.is_cancelled() {
+                break;
+            }
+            match self.tried(&program, spec, case.context) {
+                Ok(broken) => out.extend(broken.map(|broken| (program, broken))),
+                Err(why) => case.abstain(&why.at(OPERATIONAL.name)),
+            }
+            case.context.cancel.tick();
         }
-        match tried(&program, spec, case.context) {
-            Ok(broken) => out.extend(broken.map(|broken| (program, broken))),
-            Err(why) => case.abstain(&why.at(OPERATIONAL.name)),
-        }
-        case.context.cancel.tick();
+        out
     }
-    out
-}
 
-/// Compares both engines on a program.
-fn tried(program: &Program, spec: &str, context: Context<'_>) -> Result<Option<Broken>, Abstention> {
-    let model: Arc<Model> = context.models.get(spec)?;
-    match compare(program, &model, &limits()) {
-        Agreement::Abstained(why) | Agreement::Undecided(why) => Err(Abstention::Undecided(why)),
-        Agreement::Different { operational, explorer } => {
-            let cause = format!(
-                "operational engine {}, explorer {}",
-                words(&operational.words()),
-                if explorer.is_empty() { "clean".to_owned() } else { words(&explorer) }
-            );
-            let models = vec![spec.to_owned()];
-            Ok(Some(Broken { direction: Direction::Equal, models, outcome: None, cause: Some(cause) }))
+    /// Compares both engines on a program.
+    fn tried(
+        &self,
+        program: &Program,
+        spec: &str,
+        context: Context<'_>,
+    ) -> Result<Option<Broken>, Abstention> {
+        let model: Arc<Model> = context.models.get(spec)?;
+        match compare_planted(program, &model, &limits(), self.0) {
+            Agreement::Abstained(why) | Agreement::Undecided(why) => Err(Abstention::Undecided(why)),
+            Agreement::Different { operational, explorer } => {
+                let cause = format!(
+                    "operational engine {}, explorer {}",
+                    words(&operational.words()),
+                    if explorer.is_empty() { "clean".to_owned() } else { words(&explorer) }
+                );
+                let models = vec![spec.to_owned()];
+                Ok(Some(Broken { direction: Direction::Equal, models, outcome: None, cause: Some(cause) }))
+            }
+            Agreement::Same | Agreement::Fewer { .. } | Agreement::Broken { .. } => Ok(None),
         }
-        Agreement::Same | Agreement::Fewer { .. } | Agreement::Broken { .. } => Ok(None),
     }
 }
 

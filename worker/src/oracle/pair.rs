@@ -38,6 +38,9 @@ impl Rule for ModelPair {
         context: Context<'_>,
     ) -> Result<Option<Broken>, Abstention> {
         let specs = claim.specs();
+        if specs.len() != 2 {
+            return Err(Abstention::FORM);
+        }
         let (mut answers, mut abstained) = (Vec::new(), Vec::new());
         for (spec, answer) in explored_each(program, &specs, context) {
             match answer {
@@ -48,7 +51,10 @@ impl Rule for ModelPair {
         let same = |b: &Broken| b.direction == claim.direction && b.models == specs;
         match broken(&answers).into_iter().find(same) {
             Some(broken) => Ok(Some(broken)),
-            None => abstained_or_holds(abstained),
+            None => {
+                abstained.extend(answers.iter().any(|(_, a)| a.cut).then_some(Abstention::CUT));
+                abstained_or_holds(abstained)
+            }
         }
     }
 }

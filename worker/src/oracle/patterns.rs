@@ -16,6 +16,7 @@ use super::litmus::{Broken, Rule};
 use crate::direction::Direction;
 use crate::job::{Claim, EngineReport, Source};
 use moire_cat::Model;
+use moire_explore::planted::Planted;
 use moire_generate::tensor::{Mutant, Protocol, mutants};
 use moire_generate::{Profile, Stream};
 use moire_program::ir::Program;
@@ -53,7 +54,7 @@ impl Rule for Patterns {
         program: &Program,
         context: Context<'_>,
     ) -> Result<Option<Broken>, Abstention> {
-        let found = broken(program, &*context.models.get(MODEL)?)?;
+        let found = broken(program, &*context.models.get(MODEL)?, context.planted)?;
         Ok(found.filter(|b| b.direction == claim.direction))
     }
 
@@ -73,7 +74,7 @@ fn tried(protocol: &Protocol, model: &Model, case: &mut Case<'_>) -> Vec<(Arc<Pr
     if case.context.cancel.is_cancelled() {
         return out;
     }
-    match answer::explored(&program, model) {
+    match answer::explored_planted(&program, model, case.context.planted) {
         Ok(answer) => {
             let verdict = answer.verdict();
             if verdict != CLEAN {
@@ -134,8 +135,8 @@ fn chosen(protocol: &Protocol, index: u64) -> Vec<Mutant> {
 }
 
 /// The rule that a program breaks, judged from its text alone.
-fn broken(program: &Program, model: &Model) -> Result<Option<Broken>, Abstention> {
-    let explored = answer::explored(program, model)?.verdict();
+fn broken(program: &Program, model: &Model, bug: Option<Planted>) -> Result<Option<Broken>, Abstention> {
+    let explored = answer::explored_planted(program, model, bug)?.verdict();
     if explored != CLEAN {
         return Ok(Some(rule(Direction::Property, explored)));
     }

@@ -15,7 +15,7 @@ pub(super) fn registry() -> Vec<Box<dyn Oracle>> {
         Box::new(assembler::Assembler::default()),
         Box::new(compiler::Compiler::default()),
         Box::new(lowering::ReferenceLowering::default()),
-        Box::new(operational::Operational),
+        Box::new(operational::Operational::default()),
     ];
     all.extend(source::all().map(|oracle| Box::new(oracle) as Box<dyn Oracle>));
     all

@@ -65,8 +65,11 @@ impl Rule for SelfCheck {
         context: Context<'_>,
     ) -> Result<Option<Broken>, Abstention> {
         let specs = claim.specs();
-        let [spec] = specs.as_slice() else { return Ok(None) };
-        let Some((_, answer)) = explored_each(program, &specs, context).pop() else { return Ok(None) };
+        let ([spec], Direction::Equal) = (specs.as_slice(), claim.direction) else {
+            return Err(Abstention::FORM);
+        };
+        let answered = explored_each(program, &specs, context).pop();
+        let (_, answer) = answered.ok_or(Abstention::CANCELLED)?;
         let (answer, model) = (answer?, context.models.get(spec)?);
         let naive = answer::enumerated(program, &model).map_err(|why| why.at(SELF.name))?;
         context.cancel.tick();

@@ -25,6 +25,12 @@ pub const NVCC: Tool = Tool {
     how: "pip install nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime nvidia-cuda-cccl, then MOIRE_VENV=the environment, or nvcc on PATH",
 };
 
+/// Two compilers of source programs, whose threads are put together.
+pub const MIXING: Tool = Tool {
+    capability: "mixing",
+    how: "two compilers of source programs side by side: llc of two releases, or llc and nvcc",
+};
+
 /// Why there is no assembler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAssembler {

@@ -16,3 +16,4 @@ mod tile_differences;
 mod tile_examples;
 mod trace;
 mod trace_tile;
+mod unread;

@@ -13,7 +13,7 @@ use moire_toolchain::source::batch::compile;
 use moire_toolchain::source::{Compiler, Kind};
 use moire_worker::direction::Direction;
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Source, Verification};
-use moire_worker::oracle::{LLVM, LLVM_SOURCES, MIXED_SOURCES, Oracles};
+use moire_worker::oracle::{LLVM, LLVM_SOURCES, MIXED_SOURCES, MIXING, Oracles};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -121,7 +121,12 @@ fn a_mixture_is_to_blame_only_if_no_compiler_is_wrong_alone() {
     let right = gives(folder.path(), 21, &ptx("release.gpu", "acquire.gpu"));
     let wrong = gives(folder.path(), 20, &ptx("relaxed.gpu", "acquire.gpu"));
     assert_eq!(claims(&[right.clone(), wrong], MIXED_SOURCES.name), []);
-    assert_eq!(claims(&[right], MIXED_SOURCES.name), []);
+    // One compiler alone cannot be mixed, and its worker is none for mixtures.
+    let alone = Oracles::with_source_compilers(&[right]);
+    let report = run(&alone, MIXED_SOURCES.name, Source::Text(MESSAGE.into()));
+    assert_eq!(report.abstentions.keys().collect::<Vec<_>>(), ["no mixing here"], "{report:#?}");
+    let has = |tool: &str| alone.capabilities().iter().any(|c| c == tool);
+    assert!(has(LLVM.capability) && !has(MIXING.capability));
 }
 
 /// Two ways to keep a store from a later load, each sound with itself: a fence behind the store, or before the load.

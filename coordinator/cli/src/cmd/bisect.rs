@@ -63,7 +63,10 @@ struct Try {
 
 pub(crate) fn run(args: &Bisect) -> Result<u8> {
     let engine = Oracles::new();
-    let (claim, _) = super::replay::claim(&args.what, &args.store)?;
+    let claim = match super::replay::claim(&args.what, &args.store)? {
+        Ok(claim) => claim,
+        Err(code) => return Ok(code),
+    };
     eprintln!("{}", claim::kind(&claim));
     match ask(&engine, &claim) {
         Answer::Broken => {}
@@ -71,10 +74,7 @@ pub(crate) fn run(args: &Bisect) -> Result<u8> {
             println!("not reproduced: there is nothing to bisect");
             return Ok(exit::CLEAN);
         }
-        Answer::Silent(reason) => {
-            println!("abstained: {reason}");
-            return Ok(exit::INCOMPLETE);
-        }
+        Answer::Silent(reason) => return Ok(super::replay::not_retested(&reason)),
     }
     let tries = tries(&engine, &claim);
     if tries.is_empty() {

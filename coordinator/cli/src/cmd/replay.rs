@@ -18,7 +18,8 @@ use moire_explore::judge::{self, Questions, Verdict};
 use moire_program::ir::Program;
 use moire_program::reduce;
 use moire_program::text::print;
-use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, Plan, Source, Verification};
+use moire_worker::direction::UnknownDirection;
+use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Source, Verification};
 use moire_worker::oracle::{self, About, Oracles};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -92,13 +93,22 @@ fn subject(word: &str, store: &Path) -> Result<Subject> {
     ))
 }
 
-/// The claim that a line, an id or a bundle names, with the fingerprints it was found under.
-pub(super) fn claim(word: &str, store: &Path) -> Result<(Claim, Vec<String>)> {
-    match subject(word, store)? {
-        Subject::Claim(claim, fingerprints) => Ok((*claim, fingerprints)),
-        Subject::Program(_) => {
+/// The meaning of the argument; or the exit code, where it is a claim that this release does not read.
+fn read(word: &str, store: &Path) -> Result<Result<Subject, u8>> {
+    match subject(word, store) {
+        Err(why) if why.is::<UnknownDirection>() => Ok(Err(not_retested(&why.to_string()))),
+        read => read.map(Ok),
+    }
+}
+
+/// The claim that a line, an id or a bundle names; or the exit code, where this release does not read it.
+pub(super) fn claim(word: &str, store: &Path) -> Result<Result<Claim, u8>> {
+    match read(word, store)? {
+        Ok(Subject::Claim(claim, _)) => Ok(Ok(*claim)),
+        Ok(Subject::Program(_)) => {
             Err(anyhow!("`{word}` is a program: name a finding, or paste its replay line"))
         }
+        Err(code) => Ok(Err(code)),
     }
 }
 
@@ -120,73 +130,103 @@ fn compare_models(engine: &Oracles, claim: &Claim, fingerprints: &[String]) {
     }
 }
 
-/// Runs all oracles on `program`: their claims, and the reasons for abstaining.
-fn claims(engine: &Oracles, program: &str) -> (Vec<Claim>, Vec<String>) {
+/// The exit code of a program that breaks no rule; `so` ends the sentence if every oracle had an answer.
+fn agreed(abstained: &[String], so: &str) -> u8 {
+    match abstained.is_empty() {
+        true => {
+            println!("every oracle agrees{so}");
+            exit::CLEAN
+        }
+        false => exit::INCOMPLETE,
+    }
+}
+
+/// Runs all oracles on `program` whose tools are here.
+fn run(engine: &Oracles, program: &str) -> ItemReport {
     let capabilities = engine.capabilities();
     let here =
         |about: &&About| about.tool.is_none_or(|tool| capabilities.iter().any(|c| c == tool.capability));
     let oracles = oracle::oracles().filter(here).map(|about| about.name.to_owned()).collect();
     let plan = Plan { oracles, ..Plan::default() };
     let item = Item { plan: Arc::new(plan), index: 0, source: Source::Text(program.to_owned()) };
-    let report = engine.run(&item, &Cancel::new());
-    (report.claims, report.abstentions.into_keys().collect())
+    engine.run(&item, &Cancel::new())
+}
+
+/// The claims of all oracles, and the reasons for abstaining, which are printed. A program that no oracle judges has a
+/// reason, too.
+fn claims(engine: &Oracles, program: &str) -> (Vec<Claim>, Vec<String>) {
+    let report = run(engine, program);
+    let mut abstained: Vec<String> = report.abstentions.into_keys().collect();
+    if report.engines.is_empty() && report.claims.is_empty() && abstained.is_empty() {
+        abstained.push("no oracle here judges it".to_owned());
+    }
+    abstained.iter().for_each(|reason| eprintln!("abstained: {reason}"));
+    (report.claims, abstained)
 }
 
 pub(crate) fn replay(args: &Replay) -> Result<u8> {
     let engine = Oracles::new();
-    let (claim, fingerprints) = match subject(&args.what, &args.store)? {
-        Subject::Claim(claim, fingerprints) => (claim, fingerprints),
-        Subject::Program(text) => {
+    let (claim, fingerprints) = match read(&args.what, &args.store)? {
+        Err(code) => return Ok(code),
+        Ok(Subject::Claim(claim, fingerprints)) => (claim, fingerprints),
+        Ok(Subject::Program(text)) => {
             let (claims, abstained) = claims(&engine, &text);
             claims.iter().for_each(|c| println!("{}\n  moire replay {}", claim::kind(c), line::encode(c)));
-            abstained.iter().for_each(|reason| eprintln!("abstained: {reason}"));
-            return Ok(match (claims.is_empty(), abstained.is_empty()) {
-                (false, _) => exit::FINDING,
-                (true, false) => exit::INCOMPLETE,
-                (true, true) => {
-                    println!("every oracle agrees");
-                    exit::CLEAN
-                }
+            return Ok(match claims.is_empty() {
+                true => agreed(&abstained, ""),
+                false => exit::FINDING,
             });
         }
     };
     compare_models(&engine, &claim, &fingerprints);
     println!("{}\n{}", claim::kind(&claim), claim.program.trim_end());
-    match engine.verify(&claim, &Cancel::new()) {
-        Verification::Confirmed => {
-            println!("reproduced");
-            let (found, _) = claims(&engine, &claim.program);
-            let same = found.into_iter().find(|c| claim::kind(c) == claim::kind(&claim));
-            print!("{}", same.and_then(|c| show::stored(&c.witness)).unwrap_or_default());
-            Ok(exit::FINDING)
-        }
+    if let Some(code) = not_broken(&engine, &claim) {
+        return Ok(code);
+    }
+    println!("reproduced");
+    let same =
+        run(&engine, &claim.program).claims.into_iter().find(|c| claim::kind(c) == claim::kind(&claim));
+    print!("{}", same.and_then(|c| show::stored(&c.witness)).unwrap_or_default());
+    Ok(exit::FINDING)
+}
+
+/// Says why a claim has no answer here.
+pub(super) fn not_retested(reason: &str) -> u8 {
+    println!("not re-tested: {reason}");
+    exit::INCOMPLETE
+}
+
+/// The exit code of a claim with which nothing can be done, because its rule is not broken here.
+fn not_broken(engine: &Oracles, claim: &Claim) -> Option<u8> {
+    match engine.verify(claim, &Cancel::new()) {
+        Verification::Confirmed => None,
         Verification::Refuted(why) => {
             println!("not reproduced: {why}");
-            Ok(exit::CLEAN)
+            Some(exit::CLEAN)
         }
-        Verification::Abstained(reason) => {
-            println!("abstained: {reason}");
-            Ok(exit::INCOMPLETE)
-        }
+        Verification::Abstained(reason) => Some(not_retested(&reason)),
     }
 }
 
 pub(crate) fn minimize(args: &Minimize) -> Result<u8> {
     let engine = Oracles::new();
-    let found = match subject(&args.what, &args.store)? {
-        Subject::Claim(claim, _) => vec![*claim],
-        Subject::Program(text) => {
+    let (found, abstained) = match read(&args.what, &args.store)? {
+        Err(code) => return Ok(code),
+        Ok(Subject::Claim(claim, _)) => match not_broken(&engine, &claim) {
+            Some(code) => return Ok(code),
+            None => (vec![*claim], Vec::new()),
+        },
+        Ok(Subject::Program(text)) => {
             if args.keep != Some(Keep::Rule)
                 && let Some(code) = wrong(args, &text)?
             {
                 return Ok(code);
             }
-            claims(&engine, &text).0
+            claims(&engine, &text)
         }
     };
     let Some(claim) = found.first() else {
-        println!("every oracle agrees; there is nothing to keep while it is made smaller");
-        return Ok(exit::CLEAN);
+        return Ok(agreed(&abstained, "; there is nothing to keep while it is made smaller"));
     };
     let stop = Cancel::new();
     on_interrupt(stop.clone());

@@ -25,5 +25,7 @@ mod mend;
 #[cfg(target_os = "linux")]
 mod partition;
 mod people;
+#[cfg(unix)]
+mod replayed;
 mod said;
 mod spread;

@@ -23,7 +23,7 @@ use super::case::{Case, Context};
 use super::kernel::{Kernel, read, written};
 use super::models::Models;
 use super::tools::{NoCompiler, TILEIRAS};
-use super::{Oracle, answer, verification};
+use super::{Oracle, answer, same, unread, verification};
 use crate::direction::Direction;
 use crate::job::{Budget, Claim, EngineReport, Reduced, Side, Source, Verification};
 use cell::Cell;
@@ -117,7 +117,7 @@ impl Compiler {
     /// The claim made again from its text, if the rule is still broken in the same way. A kernel that the compiler refuses,
     /// or that cannot be judged, says nothing about the rule.
     fn again(&self, claim: &Claim, models: &Models) -> Result<Option<Claim>, Abstention> {
-        let kernel = read(&claim.program)?;
+        let kernel = read(&claim.program).map_err(unread)?;
         self.all_again(claim, vec![kernel], models)?.pop().ok_or(NO_KERNEL)?
     }
 
@@ -216,11 +216,6 @@ fn examine(draw: &TileDraw, ptx: Ptx, models: &Models) -> Result<Found, Abstenti
     let pair = judge::pair(&draw.module, &draw.launch, &ptx)?;
     let verdict = judge::judge(&pair, draw.safe, models)?;
     Ok(Found { module: draw.module.clone(), launch: draw.launch.clone(), ptx, verdict })
-}
-
-/// Whether the same rule is broken in the same way.
-fn same(new: &Claim, old: &Claim) -> bool {
-    (new.direction, &new.verdict, &new.axioms) == (old.direction, &old.verdict, &old.axioms)
 }
 
 /// The row of the item's report.

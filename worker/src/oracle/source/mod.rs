@@ -20,8 +20,8 @@ use super::about::{About, Takes};
 use super::abstention::Abstention;
 use super::case::{Case, Context};
 use super::models::Models;
-use super::tools::{LLVM, NVCC};
-use super::{Oracle, answer, verification};
+use super::tools::{LLVM, MIXING, NVCC};
+use super::{Oracle, answer, same, unread, verification};
 use crate::direction::Direction;
 use crate::job::{Budget, Claim, EngineReport, Reduced, Side, Source as Origin, Verification};
 use cell::Cell;
@@ -41,8 +41,13 @@ pub const LLVM_SOURCES: About =
 pub const NVCC_SOURCES: About =
     About { name: "nvcc", takes: Takes::Sources, by_default: true, under_models: false, tool: Some(NVCC) };
 /// Facts about the oracle of mixtures.
-pub const MIXED_SOURCES: About =
-    About { name: "mixing", takes: Takes::Sources, by_default: true, under_models: false, tool: Some(LLVM) };
+pub const MIXED_SOURCES: About = About {
+    name: "mixing",
+    takes: Takes::Sources,
+    by_default: true,
+    under_models: false,
+    tool: Some(MIXING),
+};
 /// Candidates of a reduction that are compiled together.
 const CANDIDATES_TOGETHER: usize = 32;
 
@@ -296,11 +301,6 @@ fn is_instruction(line: &str) -> bool {
     !line.is_empty() && !line.starts_with(['.', '{', '}']) && !plain
 }
 
-/// Whether the same rule is broken in the same way.
-fn same(new: &Claim, old: &Claim) -> bool {
-    (new.direction, &new.verdict, &new.axioms) == (old.direction, &old.verdict, &old.axioms)
-}
-
 /// The row of the item's report.
 fn row(name: &str, verdict: &Verdict) -> EngineReport {
     EngineReport {
@@ -325,9 +325,8 @@ impl Oracle for Sources {
                 return Vec::new();
             }
         };
-        if sides.is_empty() && !self.mixes() {
-            let kind = self.kinds.first().map_or("compiler", |k| k.name());
-            case.abstain(&Abstention::NoSourceCompiler(kind.to_owned()));
+        if sides.is_empty() {
+            case.abstain(&Abstention::NoSourceCompiler(self.about.name.to_owned()));
         }
         let mut claims = Vec::new();
         for cells in sides {
@@ -343,7 +342,7 @@ impl Oracle for Sources {
     }
 
     fn verify(&self, claim: &Claim, context: Context<'_>) -> Verification {
-        let again = parse(&claim.program).map_err(Abstention::from).and_then(|source| {
+        let again = parse(&claim.program).map_err(unread).and_then(|source| {
             self.all_again(claim, &[source], context.models)?.pop().unwrap_or(Err(NO_COMPILER))
         });
         verification(again)

@@ -1,0 +1,269 @@
+//! Findings run again: from a printed line in an empty folder, and by a night.
+
+use crate::cli::moire;
+use moire_coordinator::line::{Line, Side, command, is_line};
+use moire_corpus::{Finding, FindingState, Hash, ModelRef, Options, Store, Write};
+use moire_tile_ir::run::TileLaunch;
+use moire_toolchain::Ptxas;
+use moire_toolchain::source::{Compiler, Kind};
+use moire_worker::job::{Cancel, Claim, Engine, Item, Plan, Source};
+use moire_worker::oracle::{COMPILER, Oracles, TILEIRAS, oracles};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+/// Exit code and stdout of a command.
+fn run(folder: &Path, args: &[&str]) -> (i32, String) {
+    let out = moire(folder, args);
+    (out.status.code().unwrap(), String::from_utf8(out.stdout).unwrap())
+}
+
+/// A line about a program under `ptx`.
+fn line(oracle: &str, direction: &str, program: &str) -> String {
+    let models = vec![Side { name: "ptx".into(), ..Side::default() }];
+    let (oracle, direction, program) = (oracle.into(), direction.into(), program.into());
+    Line { oracle, direction, models, program, ..Line::default() }.encode()
+}
+
+const GOOD: &str = "moire \"x\"\n.global .b32 x;\nP0 (gpu 0, cta 0) { st.weak.u32 [x], 1; }\n";
+/// An instruction that this release does not know.
+const LATER: &str = "moire \"x\"\n.global .b32 x;\nP0 (gpu 0, cta 0) { st.stronger.u32 [x], 1; }\n";
+
+#[test]
+fn a_line_that_does_not_read_is_not_re_tested() {
+    let folder = tempfile::tempdir().unwrap();
+    let unread = [
+        line("self", "equal", LATER),
+        line("self", "equal", "this is no program"),
+        line("self", "stronger", GOOD),
+        line("a later oracle", "equal", GOOD),
+    ];
+    for word in &unread {
+        for command in ["replay", "minimize", "bisect"] {
+            let (code, said) = run(folder.path(), &[command, word]);
+            assert_eq!(code, 11, "{command}: {said}");
+            assert!(said.contains("not re-tested: ") && !said.contains("reproduced"), "{command}: {said}");
+        }
+    }
+    let (code, said) = run(folder.path(), &["replay", &line("self", "equal", GOOD)]);
+    assert_eq!((code, said.contains("not reproduced: ")), (0, true), "{said}");
+    let (code, said) = run(folder.path(), &["minimize", &line("self", "equal", GOOD)]);
+    assert_eq!((code, said.contains("not reproduced: ")), (0, true), "{said}");
+}
+
+/// The states of the findings of a store, by program.
+fn states(store: &Path) -> Vec<(String, FindingState)> {
+    let store = Store::open(store, Options::default()).unwrap().0;
+    let mut all: Vec<_> = store.findings().map(|f| f.unwrap()).map(|f| (f.reduced, f.state)).collect();
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    all
+}
+
+#[test]
+fn a_night_closes_no_finding_that_it_cannot_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let finding = |(n, text): (u8, &str)| Finding {
+        id: Hash([n; 32]),
+        oracle: "self".into(),
+        rule: "equal".into(),
+        models: vec![ModelRef { name: "ptx".into(), ..ModelRef::default() }],
+        reduced: text.into(),
+        first_seen_ms: 1,
+        last_seen_ms: 1,
+        ..Finding::default()
+    };
+    let texts = [GOOD, LATER, "this is no program"];
+    let found = (1..).zip(texts).map(finding).map(|f| Write::Finding(Box::new(f)));
+    Store::open(&store, Options::default()).unwrap().0.commit(found.collect::<Vec<_>>()).unwrap();
+    let night = ["nightly", "--campaign", "mixed=1", "--runs", "1", "--out", "out", "--store", "store"];
+    run(folder.path(), &night);
+    let open = FindingState::Open;
+    let expected = [(LATER, open.clone()), (GOOD, FindingState::Fixed), (texts[2], open)];
+    let expected: Vec<_> = expected.map(|(text, state)| (text.to_owned(), state)).into();
+    assert_eq!(states(&store), expected);
+    let (code, said) = run(folder.path(), &night);
+    assert_eq!(code, 11, "{said}");
+    assert!(said.contains("     2  not re-tested"), "{said}");
+    assert_eq!(states(&store), expected);
+}
+
+/// A program, and the claim about it that `moire replay` prints, in an empty folder.
+#[test]
+fn a_line_printed_for_a_program_is_reproduced() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "moire \"t\"\n.global .b32 x;\n.alias y = x;\nP0 (gpu 0, cta 0) { ld.weak.global.u32 r0, [x]; \
+        fence.proxy.alias; st.weak.global.u32 [y], 1; }\n";
+    std::fs::write(folder.path().join("t.litmus"), text).unwrap();
+    let (code, said) = run(folder.path(), &["replay", "t.litmus"]);
+    assert_eq!(code, 10, "{said}");
+    let empty = tempfile::tempdir().unwrap();
+    let words = said.split_whitespace().filter(|word| is_line(word));
+    let replayed = words.map(|word| run(empty.path(), &["replay", word])).collect::<Vec<_>>();
+    assert!(!replayed.is_empty(), "{said}");
+    assert!(
+        replayed.iter().all(|(code, said)| *code == 10 && said.contains("\nreproduced\n")),
+        "{replayed:?}"
+    );
+}
+
+/// Writes a program that answers `--version` with `version`, and else does `action`.
+fn script(folder: &Path, name: &str, version: &str, action: &str) -> PathBuf {
+    let path = folder.join(name);
+    let text = format!("#!/bin/sh\nif [ \"$1\" = --version ]; then echo '{version}'; exit 0; fi\n{action}\n");
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+const MESSAGE: &str = "source \"mp\"
+.global .b32 x, y;
+P0 (gpu 0, cluster 0, cta 0) { store.relaxed.gpu x, 1; store.release.gpu y, 1; }
+P1 (gpu 0, cluster 1, cta 1) { r0 = load.acquire.gpu y; r1 = load.relaxed.gpu x; }
+";
+
+/// PTX of [`MESSAGE`]: how the flag is written, and how it is read.
+fn ptx(store: &str, load: &str) -> String {
+    let kernel = |t: usize, body: String| {
+        let name = format!("moire_0_{t}_");
+        let params: Vec<String> = (0..4).map(|n| format!(".param .u64 {name}_param_{n}")).collect();
+        let loads: String =
+            (0..4).map(|n| format!("ld.param.u64 %rd{}, [{name}_param_{n}];\n", n + 1)).collect();
+        let regs = ".reg .b32 %r<4>;\n.reg .b64 %rd<5>;\n";
+        format!(".visible .entry {name}(\n{}\n)\n{{\n{regs}{loads}{body}ret;\n}}\n", params.join(",\n"))
+    };
+    let writer = format!("st.relaxed.gpu.global.b32 [%rd1], 1;\n{store}.global.b32 [%rd2], 1;\n");
+    let reader = format!(
+        "{load};\nld.relaxed.gpu.global.b32 %r2, [%rd1];\nst.global.b32 [%rd3], %r1;\nst.global.b32 [%rd4], %r2;\n"
+    );
+    format!(".version 8.6\n.target sm_90\n.address_size 64\n{}{}", kernel(0, writer), kernel(1, reader))
+}
+
+/// A stand-in for a compiler, which gives every text this PTX.
+fn compiler(folder: &Path, kind: Kind, release: u32, ptx: &str) -> PathBuf {
+    let file = folder.join(format!("{release}.ptx"));
+    std::fs::write(&file, ptx).unwrap();
+    let version = match kind {
+        Kind::Llvm => format!("  LLVM version {release}.1.0 nvptx64"),
+        Kind::Nvcc => format!("Cuda compilation tools, release {release}.1, V{release}.1.37"),
+    };
+    script(folder, &format!("compiler-{release}"), &version, &format!("cp {} module.ptx", file.display()))
+}
+
+/// An oracle with its tool: the variable that names the files, the files, and the oracles with them.
+struct Tooled {
+    oracle: &'static str,
+    variable: &'static str,
+    files: Vec<PathBuf>,
+    engine: Oracles,
+    text: String,
+}
+
+/// Stand-ins that break a rule of each oracle with a tool, and NVIDIA's compiler, where it is.
+fn tooled(folder: &Path) -> Vec<Tooled> {
+    const ACQUIRE: &str = "ld.acquire.gpu.global.b32 %r1, [%rd2]";
+    let (right, wrong) = (ptx("st.release.gpu", ACQUIRE), ptx("st.relaxed.gpu", ACQUIRE));
+    // A reader that never sees the flag needs no order, so this is right alone.
+    let deaf = ptx("st.relaxed.gpu", "mov.u32 %r1, 0");
+    let sources = |oracle, variable, kind, made: &[(u32, &str)]| {
+        let files: Vec<PathBuf> = made.iter().map(|(r, ptx)| compiler(folder, kind, *r, ptx)).collect();
+        let here: Vec<Compiler> = files.iter().map(|f| Compiler::at(kind, f).unwrap()).collect();
+        let engine = Oracles::with_source_compilers(&here);
+        Tooled { oracle, variable, files, engine, text: MESSAGE.to_owned() }
+    };
+    let refuses = "for last; do :; done\nif grep -q fence.sc \"$last\"; then\n\
+        echo \"$last, line 7; error : no fence.sc today\" >&2; exit 255; fi\n: > \"$4\"";
+    let ptxas = script(folder, "ptxas", "tools, release 13.5, V13.5.37", refuses);
+    let fenced = GOOD.replace("st.weak.u32 [x], 1;", "st.weak.u32 [x], 1; fence.sc.gpu;");
+    let assembler = Oracles::with_assembler(Ptxas::at(&ptxas).unwrap());
+    let mut all = vec![
+        Tooled {
+            oracle: "assembler",
+            variable: "MOIRE_PTXAS",
+            files: vec![ptxas],
+            engine: assembler,
+            text: fenced,
+        },
+        sources("llvm", "MOIRE_LLC", Kind::Llvm, &[(27, &wrong)]),
+        sources("nvcc", "MOIRE_NVCC", Kind::Nvcc, &[(99, &wrong)]),
+        sources("mixing", "MOIRE_LLC", Kind::Llvm, &[(29, &deaf), (28, &right)]),
+    ];
+    let real = Oracles::new();
+    if real.capabilities().iter().any(|c| c == TILEIRAS.capability) {
+        let kernel = include_str!("../../../../corpus/tile/one_read.tile");
+        let text = TileLaunch::row(2).note() + kernel;
+        let variable = "MOIRE_TILEIRAS";
+        all.push(Tooled { oracle: COMPILER.name, variable, files: Vec::new(), engine: real, text });
+    } else {
+        eprintln!("skipped: tileiras is missing");
+    }
+    all
+}
+
+/// A claim as a finding keeps it.
+fn kept(claim: Claim) -> Finding {
+    let side = |s: moire_worker::job::Side| ModelRef {
+        name: s.name,
+        variants: s.variants,
+        fingerprint: Hash(s.fingerprint),
+    };
+    Finding {
+        oracle: claim.oracle,
+        rule: claim.direction.to_string(),
+        models: claim.models.into_iter().map(side).collect(),
+        verdict: claim.verdict,
+        reduced: claim.program,
+        axioms: claim.axioms,
+        ..Finding::default()
+    }
+}
+
+/// Replays a line where only the files of the variable are, or none.
+fn replayed(variable: &str, files: &[PathBuf], word: &str) -> (i32, String) {
+    let empty = tempfile::tempdir().unwrap();
+    let mut moire = Command::new(env!("CARGO_BIN_EXE_moire"));
+    moire.args(["replay", word]).current_dir(empty.path());
+    if !files.is_empty() {
+        moire.env(variable, std::env::join_paths(files).unwrap());
+    }
+    let out = moire.output().unwrap();
+    (out.status.code().unwrap(), String::from_utf8(out.stdout).unwrap())
+}
+
+/// Replays a line where no tool is.
+fn without_tools(word: &str) -> (i32, String) {
+    let empty = tempfile::tempdir().unwrap();
+    let mut moire = Command::new(env!("CARGO_BIN_EXE_moire"));
+    moire.args(["replay", word]).current_dir(empty.path()).env("PATH", empty.path());
+    for variable in ["HOME", "RUSTUP_HOME", "CUDA_HOME", "CUDA_PATH", "MOIRE_VENV"] {
+        moire.env(variable, empty.path());
+    }
+    let out = moire.output().unwrap();
+    (out.status.code().unwrap(), String::from_utf8(out.stdout).unwrap())
+}
+
+#[test]
+fn a_line_of_a_tool_is_reproduced_with_the_tool_and_not_re_tested_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = tooled(folder.path());
+    let names: Vec<&str> = all.iter().map(|t| t.oracle).collect();
+    for about in oracles().filter(|about| about.tool.is_some()) {
+        assert!(names.contains(&about.name) || *about == COMPILER, "{about} is not tried");
+    }
+    for Tooled { oracle, variable, files, engine, text } in all {
+        let plan = Plan { oracles: vec![oracle.to_owned()], ..Plan::default() };
+        let report =
+            engine.run(&Item { plan: Arc::new(plan), index: 0, source: Source::Text(text) }, &Cancel::new());
+        assert!(!report.claims.is_empty(), "{oracle}: {report:#?}");
+        for claim in report.claims {
+            let line = command(&kept(claim));
+            let word = line.split_whitespace().last().unwrap();
+            let (code, said) = replayed(variable, &files, word);
+            assert_eq!((code, said.contains("\nreproduced\n")), (10, true), "{oracle}: {said}");
+            let (code, said) = without_tools(word);
+            assert_eq!((code, said.contains("not re-tested: ")), (11, true), "{oracle}: {said}");
+            assert!(!said.contains("reproduced"), "{oracle}: {said}");
+        }
+    }
+}
