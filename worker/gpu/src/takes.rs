@@ -1,10 +1,14 @@
 //! The programs that the lane takes, and the registers that it observes.
 //!
 //! Contract: a program is taken only if its kernel means what its text says: threads of one grid of one device, each in its
-//! own warp, without branches, with ordinary accesses to global memory. Everything else is refused by name.
+//! own warp, without branches, with ordinary accesses to global memory. Kernels are launched without clusters, so every CTA
+//! is a cluster of its own, and `.cluster` may reach no other one. Everything else is refused by name.
 
 use moire_program::Refusal;
-use moire_program::ir::{AtomOp, Op, Operand, Program, Proxy, Reg, RegInit, Space, ThreadId, Ty};
+use moire_program::ir::{
+    AtomOp, LoadOrder, Op, Operand, Program, Proxy, Reg, RegInit, Scope, Space, StoreOrder, Thread, ThreadId,
+    Ty,
+};
 use std::collections::BTreeSet;
 
 /// Most CTAs of a program, and most warps of a CTA.
@@ -44,8 +48,14 @@ pub fn takes(program: &Program) -> Result<(), Refusal> {
     let mut places = BTreeSet::new();
     for thread in &program.threads {
         let p = &thread.place;
-        if p.host || p.gpu != 0 || p.stream != 0 || p.grid != 0 || p.cluster != 0 {
-            return refused("threads outside one cluster of one grid of one device");
+        if p.host || p.gpu != 0 || p.stream != 0 || p.grid != 0 {
+            return refused("threads outside one grid of one device");
+        }
+        let reaches = |other: &Thread| p.includes(Scope::Cluster, &other.place) && !p.same_cta(&other.place);
+        if program.threads.iter().any(reaches)
+            && thread.body.iter().any(|i| scope(&i.op) == Some(Scope::Cluster))
+        {
+            return refused("`.cluster` across CTAs, because it launches them without clusters");
         }
         if p.cta >= MAX_WIDTH || p.warp >= MAX_WIDTH {
             return refused("more than eight CTAs, or warps of one");
@@ -62,6 +72,20 @@ pub fn takes(program: &Program) -> Result<(), Refusal> {
         })?;
     }
     Ok(())
+}
+
+/// The scope of an operation that has one.
+fn scope(op: &Op) -> Option<Scope> {
+    match op {
+        Op::Load { order: LoadOrder::Relaxed(s) | LoadOrder::Acquire(s) | LoadOrder::SeqCst(s), .. } => {
+            Some(*s)
+        }
+        Op::Store {
+            order: StoreOrder::Relaxed(s) | StoreOrder::Release(s) | StoreOrder::SeqCst(s), ..
+        } => Some(*s),
+        Op::Rmw { scope, .. } | Op::Fence { scope, .. } => Some(*scope),
+        _ => None,
+    }
 }
 
 fn operation(op: &Op) -> Result<(), Refusal> {

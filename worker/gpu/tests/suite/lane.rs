@@ -121,10 +121,41 @@ fn what_the_lane_does_not_run_is_refused_by_name() {
     let shared = "moire \"s\"\n.shared .b32 x;\nP0 (gpu 0, cta 0) { st.weak.shared.u32 [x], 1; }\n";
     assert_eq!(refused(shared), "the GPU lane does not run shared and tensor memory");
     let two = "moire \"t\"\n.global .b32 x;\nP0 (gpu 1, cta 0) { st.weak.u32 [x], 1; }\n";
-    assert_eq!(
-        refused(two),
-        "the GPU lane does not run threads outside one cluster of one grid of one device"
-    );
+    assert_eq!(refused(two), "the GPU lane does not run threads outside one grid of one device");
+}
+
+/// On the device each CTA is alone, so what `.cluster` orders across CTAs here is not ordered there.
+#[test]
+fn what_reaches_another_cta_of_its_cluster_is_refused_by_name() {
+    let across = |first: &str, second: &str, places: [&str; 2]| {
+        program(&format!(
+            "moire \"c\"\n.global .b32 x;\n.global .b32 f;\nP0 (gpu 0, {}) {{ {first} }}\nP1 (gpu 0, {}) {{ {second} }}\n",
+            places[0], places[1]
+        ))
+    };
+    let one = ["cluster 0, cta 0", "cluster 0, cta 1"];
+    let write = "st.weak.u32 [x], 1; st.release.cluster.global.u32 [f], 1;";
+    let reads = [
+        "ld.acquire.cluster.global.u32 r0, [f];",
+        "fence.acq_rel.cluster;",
+        "atom.relaxed.cluster.global.add.u32 r0, [f], 1;",
+        "st.relaxed.cluster.global.u32 [f], 2;",
+    ];
+    for read in reads {
+        let why = takes(&across("ld.weak.u32 r0, [x];", read, one)).unwrap_err().to_string();
+        assert_eq!(
+            why,
+            "the GPU lane does not run `.cluster` across CTAs, because it launches them without clusters"
+        );
+        assert!(kernel(&across(write, read, one), "sm_90").is_err());
+    }
+    // Within a CTA, or with CTAs that share no cluster, it reaches nobody else. Wider scopes reach them anyway.
+    let alone = [["cluster 0, cta 0", "cluster 0, cta 0, warp 1"], ["cluster 0, cta 0", "cluster 1, cta 1"]];
+    for places in alone {
+        assert!(takes(&across(write, reads[0], places)).is_ok(), "{places:?}");
+    }
+    let wide = |text: &str| text.replace(".cluster", ".gpu");
+    assert!(takes(&across(&wide(write), &wide(reads[0]), one)).is_ok());
 }
 
 #[test]
