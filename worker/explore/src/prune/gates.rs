@@ -25,7 +25,6 @@ use crate::graph::row;
 use crate::planted::Planted;
 use crate::thread::event::mbarrier::{Act, MbarUse};
 use crate::thread::event::{Emitted, Kind};
-use crate::thread::flow::successors;
 use crate::thread::ids::{CellId, Id, Table};
 use crate::thread::may_write::{Written, may_write};
 use crate::thread::run::run;
@@ -113,7 +112,10 @@ impl<const W: usize> Gates<W> {
         if blind.end == TraceEnd::SpinFail {
             return Entry::Vain(None);
         }
-        let first = asked(&blind, gate, &[]).filter(|first| depends_on(&blind, gate, first.index));
+        // A read behind the loop decides nothing about it.
+        let (flow, head) = (&g.events.threads[thread].flow, g.events.threads[thread].trace.pc);
+        let decides = |e: &&Emitted| flow.leads(e.pc, head) && depends_on(&blind, gate, e.index);
+        let first = asked(&blind, gate, &[]).filter(decides);
         if let Some(Emitted { index, kind: Kind::Mbarrier(used), lanes, .. }) = first {
             let places = g.mbarriers.places_for(
                 &g.events,
@@ -224,7 +226,7 @@ impl<const W: usize> Gates<W> {
         if trace.end == TraceEnd::SpinFail || *trials > MAX_TRIALS {
             return false;
         }
-        if !self.comes_to(g, thread, trace.pc, g.events.threads[thread].trace.pc) {
+        if !g.events.threads[thread].flow.leads(trace.pc, g.events.threads[thread].trace.pc) {
             return true;
         }
         let Some(read) = asked(&trace, gate, given).filter(|e| e.kind == Kind::Read) else { return false };
@@ -242,21 +244,6 @@ impl<const W: usize> Gates<W> {
             Some(Planted::SomeLast) => values.into_iter().any(leaves),
             _ => values.into_iter().all(leaves),
         }
-    }
-
-    /// Whether the code of a thread has a path from `from` to `to`.
-    fn comes_to(&self, g: &Graph<'_, W>, thread: ThreadId, from: usize, to: usize) -> bool {
-        let body = &g.events.code(thread).body;
-        let (mut todo, mut seen) = (vec![from], BTreeSet::new());
-        while let Some(pc) = todo.pop() {
-            if pc == to {
-                return true;
-            }
-            if pc < body.len() && seen.insert(pc) {
-                todo.extend(successors(body, pc));
-            }
-        }
-        false
     }
 
     /// The last values that a cell can have if `thread` does nothing more; `None` if they are not known.

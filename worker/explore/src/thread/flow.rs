@@ -22,6 +22,8 @@ pub(crate) struct Flow {
     pub(crate) reconverge: Vec<usize>,
     /// Whether a loop with this head may spin.
     pub(crate) spin_head: Vec<bool>,
+    /// By such a head, the positions that can lead to it; nothing for other positions.
+    leading: Vec<FixedBitSet>,
     /// Per branch: registers defined between it and its reconvergence point, if nothing else happens there.
     pub(crate) quiet: Vec<Option<Vec<Reg>>>,
     /// Whether a loaded value is ever used.
@@ -75,6 +77,11 @@ impl Flow {
         self.live.get(pc).into_iter().flat_map(registers)
     }
 
+    /// Whether there is a path from `pc` to the head of a loop that may spin.
+    pub(crate) fn leads(&self, pc: usize, head: usize) -> bool {
+        self.leading[head].contains(pc)
+    }
+
     /// `seen`: the registers whose final value is observed.
     pub(crate) fn new(thread: &Thread, seen: impl FnOnce() -> BTreeSet<Reg>) -> Flow {
         let body = &thread.body;
@@ -83,6 +90,7 @@ impl Flow {
         let (reads, writes): (Vec<Regs>, Vec<Regs>) = body.iter().map(|i| (uses(i), defines(&i.op))).unzip();
         let straight = succ.iter().enumerate().all(|(pc, next)| next[..] == [pc + 1]);
         let spin_head: Vec<bool> = (0..n).map(|head| !straight && may_spin(body, &succ, head)).collect();
+        let leading = (0..n).map(|pc| if spin_head[pc] { leading(&succ, pc) } else { FixedBitSet::new() });
         // Live registers matter at the heads of loops only.
         let spins = spin_head.contains(&true);
         let live = match spins {
@@ -118,6 +126,7 @@ impl Flow {
         Flow {
             live,
             reconverge,
+            leading: leading.collect(),
             spin_head,
             quiet,
             uses_loads,
@@ -236,6 +245,23 @@ fn reconvergence(succ: &[Next]) -> Vec<usize> {
     let nearest =
         |pc: usize| dominators[pc].ones().filter(|d| *d != pc).max_by_key(|d| many[*d]).unwrap_or(n);
     (0..n).map(nearest).collect()
+}
+
+/// The positions from which there is a path to `head`, with itself.
+fn leading(succ: &[Next], head: usize) -> FixedBitSet {
+    let mut out = FixedBitSet::with_capacity(succ.len() + 1);
+    out.insert(head);
+    loop {
+        let before = out.count_ones(..);
+        for pc in
+            (0..succ.len()).rev().filter(|pc| succ[*pc].iter().any(|s| out.contains(*s))).collect::<Vec<_>>()
+        {
+            out.insert(pc);
+        }
+        if out.count_ones(..) == before {
+            return out;
+        }
+    }
 }
 
 /// Whether some path from `head` back to it always-writes and synchronises nothing.
