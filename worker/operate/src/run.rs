@@ -2,9 +2,8 @@
 
 use crate::engine::Engine;
 use crate::finding::{Kind, Stop};
-use crate::schedule::complete_oldest;
 use crate::state::State;
-use crate::step::{Moved, step, suspects, waits_for};
+use crate::step::{Moved, complete_oldest, step, suspects, waits_for};
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,14 +3,7 @@
 //! By the theorem no schedule changes what a clean run says (see the crate's page). So a run that is clean is repeated under
 //! those in [`OTHERS`]. One that is not clean then shows a mistake in the transitions, in a condition or in the theorem.
 
-use crate::engine::Engine;
-use crate::finding::Stop;
-use crate::state::State;
-use crate::step::complete;
 use std::fmt;
-
-/// Most asynchronous operations under way where they complete late, without and with free loops: there are many states.
-const PENDING: [usize; 2] = [24, 1];
 
 /// A schedule. The default one is the canonical one: each thread goes on until it blocks, and what it issues is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,19 +44,4 @@ impl fmt::Display for Schedule {
         let late = if self.late { ", late completions" } else { "" };
         write!(f, "{order}{turns}{late}")
     }
-}
-
-/// Completes the oldest operation under way if there are more than `most`. Returns whether it did.
-pub(crate) fn complete_oldest(e: &mut Engine<'_>, s: &mut State, most: usize) -> Result<bool, Stop> {
-    if s.pending.len() <= most {
-        return Ok(false);
-    }
-    let oldest = s.pending.remove(0);
-    complete(e, s, oldest)?;
-    Ok(true)
-}
-
-/// Completes what is too much to be under way.
-pub(crate) fn bounded(e: &mut Engine<'_>, s: &mut State) -> Result<(), Stop> {
-    complete_oldest(e, s, PENDING[usize::from(!e.mode.instances)]).map(|_| ())
 }

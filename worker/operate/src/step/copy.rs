@@ -198,9 +198,6 @@ pub(super) fn finish(
     }
     if e.mode.every_order || e.mode.schedule.late {
         s.pending.push((completion, vector));
-        if !e.mode.every_order {
-            crate::schedule::bounded(e, s)?;
-        }
         return Ok(used);
     }
     super::mbarrier::add(

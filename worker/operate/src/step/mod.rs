@@ -24,6 +24,9 @@ use crate::value::Val;
 use moire_program::ir::{Control, Instr, MbarrierOp, MbarrierWait, Op, Tcgen05};
 use moire_program::registers::only_registers;
 
+/// Most asynchronous operations under way where they complete late, without and with free loops: those have many states.
+const PENDING: [usize; 2] = [24, 1];
+
 /// What a step of a thread did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {
@@ -69,6 +72,9 @@ pub(crate) fn step(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<M
     }
     let before = s.threads[thread].pc;
     let moved = execute(e, s, at)?;
+    if !e.mode.every_order {
+        while complete_oldest(e, s, PENDING[usize::from(!e.mode.instances)])? {}
+    }
     if moved != Moved::Blocked && s.threads[thread].pc == before && !jumps(&instr.op) {
         s.threads[thread].pc += 1;
     }
@@ -184,6 +190,16 @@ pub(crate) fn complete(
         return Ok(());
     }
     mbarrier::add(e, s, completion.place, completion.of, vec![(completion.class, vector)], completion.added)
+}
+
+/// Completes the oldest operation under way if there are more than `most`. Returns whether it did.
+pub(crate) fn complete_oldest(e: &mut Engine<'_>, s: &mut State, most: usize) -> Result<bool, Stop> {
+    if s.pending.len() <= most {
+        return Ok(false);
+    }
+    let oldest = s.pending.remove(0);
+    complete(e, s, oldest)?;
+    Ok(true)
 }
 
 /// What a thread that cannot go on waits for.
