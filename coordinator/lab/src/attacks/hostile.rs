@@ -253,7 +253,7 @@ impl Hostile {
                 self.done(1);
             }
             Attack::WrongAnswers => {
-                item.engines.iter_mut().for_each(|row| row.executions = row.executions.saturating_sub(1));
+                item.engines.iter_mut().for_each(|row| row.executions += 1);
                 self.done(1);
             }
             _ => {}
