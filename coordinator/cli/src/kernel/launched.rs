@@ -1,11 +1,13 @@
 //! The launch that a verdict is about: its shape and parameters with the origin of each, what is taken for granted, and how
 //! much of the kernel it runs. In words and as JSON.
 
-use moire_kernel::specialise::{Class, Coverage, Loop};
+use moire_kernel::specialise::{Class, Coverage, Loop, Missed};
 use serde_json::{Value, json};
 
 /// Most lines of one kind in text; JSON has all.
 const LISTED: usize = 12;
+/// Behind what only a smaller launch reaches.
+const BUT: &str = " but by a smaller launch that is clean";
 
 /// Where a part of a launch comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,14 +141,16 @@ pub(crate) struct Launched {
     pub(crate) alone: Option<String>,
     /// Smaller launches that were judged before, by their commands, and their verdicts.
     pub(crate) smaller: Vec<(String, Vec<String>)>,
-    /// The next larger launch, by its command, that was not explored to the end, and its verdicts.
-    pub(crate) larger: Option<(String, Vec<String>)>,
     /// By line.
     pub(crate) taken: Vec<Taken>,
     /// Clusters by program: those that run one together stand together, those that run the same apart stand in one list.
     pub(crate) parts: Vec<Vec<Vec<u32>>>,
     /// Nothing where the kernel is not run ahead.
     pub(crate) coverage: Option<Coverage>,
+    /// The command of the smaller launch that the coverage is of, where this one could not be run ahead.
+    pub(crate) coverage_of: Option<String>,
+    /// What synchronises and runs neither in the launch of the coverage nor in a smaller one that is clean.
+    pub(crate) uncovered: Vec<Missed>,
     /// The launch was run ahead for any data.
     pub(crate) any_data: Option<AnyData>,
 }
@@ -200,9 +204,6 @@ impl Launched {
         for (command, verdicts) in &self.smaller {
             out += &format!("    {}: {command}\n", verdicts.join(", "));
         }
-        if let Some((command, verdicts)) = &self.larger {
-            out += &format!("    larger, not explored to the end, {}: {command}\n", verdicts.join(", "));
-        }
         let loops = self.coverage.iter().flat_map(|c| &c.loops).filter(|l| l.synchronises && !l.waits);
         let loops: Vec<String> = loops.map(trips).collect();
         if !loops.is_empty() {
@@ -223,6 +224,22 @@ impl Launched {
         out
     }
 
+    /// Takes over the coverage of a smaller launch, if this one could not be run ahead.
+    pub(crate) fn covers(&mut self, smaller: Option<&Launched>, more: &str) {
+        if let Some(smaller) = smaller {
+            (self.coverage, self.coverage_of) = (smaller.coverage.clone(), Some(smaller.command(more)));
+        }
+    }
+
+    /// What synchronises and does not run, in a sentence with the line of the first.
+    pub(crate) fn left_out(&self) -> Option<(String, u32)> {
+        let line = self.uncovered.first()?.line;
+        let all: Vec<String> =
+            self.uncovered.iter().map(|m| format!("{} (line {})", m.text, m.line)).collect();
+        let what = Class::Synchronises.plural();
+        Some((format!("{} {what} run in no launch that was judged: {}", all.len(), brief(&all)), line))
+    }
+
     /// What of the kernel the launch does not run, as text.
     pub(crate) fn uncovered(&self) -> String {
         let Some(coverage) = &self.coverage else { return String::new() };
@@ -234,12 +251,14 @@ impl Launched {
         if counts.is_empty() {
             return String::new();
         }
-        let mut out = format!("  coverage: {} reached\n", counts.join(", "));
+        let of = self.coverage_of.as_ref().map_or(String::new(), |command| format!(" by {command}"));
+        let mut out = format!("  coverage: {} reached{of}\n", counts.join(", "));
         for class in Class::ALL {
             let missed = coverage.missed.iter().filter(|m| m.class == class);
             let missed: Vec<String> = missed.map(|m| format!("{} (line {})", m.text, m.line)).collect();
             if !missed.is_empty() {
-                out += &format!("    {} never reached: {}\n", class.plural(), brief(&missed));
+                let but = if class == Class::Synchronises && self.uncovered.is_empty() { BUT } else { "" };
+                out += &format!("    {} never reached{but}: {}\n", class.plural(), brief(&missed));
             }
         }
         let once: Vec<String> = coverage.once().map(|l| format!("lines {} to {}", l.first, l.last)).collect();
@@ -272,7 +291,6 @@ impl Launched {
             "parameters": self.params.iter().map(param).collect::<Vec<_>>(),
             "assumed": self.assumes(),
             "one_cluster": self.alone,
-            "larger": self.larger.as_ref().map(|(c, v)| json!({"command": c, "verdicts": v})),
             "smaller": self.smaller.iter().map(|(c, v)| json!({"command": c, "verdicts": v})).collect::<Vec<_>>(),
             "command": self.command(more),
             "loops": loops,
@@ -299,6 +317,8 @@ impl Launched {
             "loops_run_once": once,
             "mbarriers": {"awaited": coverage.awaited, "in_a_second_phase": coverage.wrapped},
             "full": coverage.full(),
+            "of": self.coverage_of,
+            "uncovered": self.uncovered.iter().map(|m| json!({"line": m.line, "text": m.text})).collect::<Vec<_>>(),
         })
     }
 }

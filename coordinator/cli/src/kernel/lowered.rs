@@ -1,25 +1,41 @@
 //! The result of lowering the kernel of a module.
 
 use super::launched::Launched;
+use anyhow::{Result, bail};
 use moire_console::input::{Rejected, Source};
+use moire_explore::judge::Verdict;
+use moire_program::Refusal;
 
 /// The result of lowering a kernel.
 pub(crate) enum Kernel {
     /// The launches that are worth judging, the smallest first. Never none, one if nothing is assumed.
-    Programs(Vec<Candidate>),
+    Launches(Vec<Candidate>),
     /// Statically illegal: every error.
     Rejected(Vec<Rejected>),
-    /// Not modelled, so no engine is asked: `abstained`, with the reason.
-    Abstained(Box<Source>, Box<Launched>, String),
-    /// A limit was hit: `bounded`, with the reason.
-    Bounded(Box<Source>, Box<Launched>, String),
 }
 
 /// A launch of the kernel, and its programs.
 pub(crate) struct Candidate {
-    /// Programs of clusters that are independent of each other, never none.
+    /// Programs of clusters that are independent of each other, never none. The kernel as it stands, if the launch is refused.
     pub(crate) sources: Vec<Source>,
     pub(crate) launch: Launched,
     /// Why the launch is abstained from although its programs are clean.
     pub(crate) reserve: Option<String>,
+    /// Why no engine is asked: `abstained` if something is not modelled, `bounded` if a limit was hit.
+    pub(crate) refused: Option<Verdict>,
+}
+
+impl Candidate {
+    /// A launch that cannot be run ahead.
+    ///
+    /// # Errors
+    /// There is no such launch.
+    pub(crate) fn refused(refusal: Refusal, kernel: Source, launch: Launched) -> Result<Self> {
+        let verdict = match refusal {
+            Refusal::Launch(why) => bail!("{}: {why}", kernel.name),
+            refusal @ Refusal::Abstained { .. } => Verdict::Abstained(refusal.to_string()),
+            Refusal::Bounded(why) => Verdict::Bounded(why),
+        };
+        Ok(Candidate { sources: vec![kernel], launch, refused: Some(verdict), reserve: None })
+    }
 }

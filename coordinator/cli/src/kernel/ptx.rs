@@ -4,12 +4,13 @@ use super::launch::{LaunchArgs, Values};
 use super::launched::{AnyData, Argument, Launched, Origin, Size, Taken};
 use super::lowered::{Candidate, Kernel};
 use super::metadata::Metadata;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use moire_console::input::{File, Rejected, Source};
 use moire_kernel::Refusal;
 use moire_kernel::ptx::{self, Arg, Module, Special, What};
 use moire_kernel::specialise::{
-    Apart, Launch, Need, Note, Sweep, entry, lower_apart, lower_apart_for_any_data, sweep,
+    Apart, Class, Launch, Missed, Need, Note, Part, Sweep, entry, lower_apart, lower_apart_for_any_data,
+    sweep,
 };
 use moire_program::ir::{Control, Op, Space};
 use moire_program::text::{Diagnostic, decode};
@@ -17,6 +18,8 @@ use std::collections::BTreeSet;
 
 /// Threads of a CTA where nothing says how many.
 const BLOCK: [u32; 3] = [128, 1, 1];
+/// Most clusters along x where nothing says how many.
+const CLUSTERS: u32 = 4;
 
 /// The names of the kernels of a module.
 pub(super) fn entries(file: &File) -> Vec<String> {
@@ -52,7 +55,6 @@ pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
     let (tried, needs) = asked.tried().map_err(refused)?;
     let source = |program| Source::new(name, program, text);
     let mut candidates = Vec::new();
-    let mut last = None;
     for Tried { launch, alone, lowered, any_data } in tried {
         let mut said = asked.said(&launch, alone, &needs);
         said.any_data = any_data.map(AnyData::new);
@@ -63,22 +65,14 @@ pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
                 said.parts = parts.iter().map(|p| p.clusters.clone()).collect();
                 let sources = parts.into_iter().map(|p| source(p.program)).collect();
                 let reserve = reserve.map(|why| why.to_string());
-                candidates.push(Candidate { sources, launch: said, reserve });
+                candidates.push(Candidate { sources, launch: said, refused: None, reserve });
             }
-            Err(refusal) => last = Some((refusal, said)),
+            Err(refusal) => {
+                candidates.push(Candidate::refused(refusal, source(kernel.program.clone()), said)?);
+            }
         }
     }
-    let plain = || Box::new(source(kernel.program.clone()));
-    match last {
-        Some((refusal, said)) if candidates.is_empty() => match refusal {
-            Refusal::Launch(why) => bail!("{name}: {why}"),
-            refusal @ Refusal::Abstained { .. } => {
-                Ok(Kernel::Abstained(plain(), Box::new(said), refusal.to_string()))
-            }
-            Refusal::Bounded(why) => Ok(Kernel::Bounded(plain(), Box::new(said), why)),
-        },
-        _ => Ok(Kernel::Programs(candidates)),
-    }
+    Ok(Kernel::Launches(candidates))
 }
 
 /// A launch that was run ahead.
@@ -102,6 +96,20 @@ impl Tried {
             lowered => (lowered, None),
         };
         Tried { launch, alone: None, lowered, any_data }
+    }
+
+    /// Whether it was run ahead and no two clusters share memory.
+    fn is_apart(&self) -> bool {
+        let alone =
+            |parts: &[Part]| parts.iter().flat_map(|p| &p.clusters).all(|clusters| clusters.len() == 1);
+        self.lowered.as_ref().is_ok_and(|apart| alone(&apart.parts))
+    }
+
+    /// How many statements that synchronise it does not run; all of them if it cannot be run ahead.
+    fn unreached(&self) -> usize {
+        let synchronise = |missed: &&Missed| missed.class == Class::Synchronises;
+        let count = |apart: &Apart| apart.coverage.missed.iter().filter(synchronise).count();
+        self.lowered.as_ref().map_or(usize::MAX, count)
     }
 }
 
@@ -132,7 +140,8 @@ impl Asked<'_> {
     }
 
     /// Runs a launch ahead. Without a grid it gets a second cluster, so that clusters meet, unless the kernel does the same in
-    /// each or cannot be run ahead with two. One cluster is worth judging, too, if the two share memory.
+    /// each or there is no launch with two. One cluster is worth judging, too, if the two share memory or cannot be run ahead.
+    /// It gets more clusters while something that synchronises does not run, and more of it does with more of them.
     fn clusters(&self, one: Launch, out: &mut Vec<Tried>) {
         if self.args.grid.is_some() {
             out.push(Tried::new(self.kernel, one));
@@ -144,22 +153,22 @@ impl Asked<'_> {
             return;
         }
         let [x, y, z] = one.grid;
-        let two = Launch { grid: [x.saturating_mul(2), y, z], ..one.clone() };
-        let two = sweep(self.kernel, &two).launches.swap_remove(0);
-        let two = Tried::new(self.kernel, two);
-        match &two.lowered {
-            Ok(apart) => {
-                let meet = apart.parts.iter().flat_map(|p| &p.clusters).any(|clusters| clusters.len() > 1);
-                if meet {
-                    out.push(Tried::new(self.kernel, one));
-                }
-                out.push(two);
-            }
-            Err(why) => {
-                let tried = Tried::new(self.kernel, one);
+        let with = |clusters: u32| {
+            let launch = Launch { grid: [x.saturating_mul(clusters), y, z], ..one.clone() };
+            Tried::new(self.kernel, sweep(self.kernel, &launch).launches.swap_remove(0))
+        };
+        let two = with(2);
+        let tried = (!two.is_apart()).then(|| Tried::new(self.kernel, one.clone()));
+        match (&two.lowered, tried) {
+            (Err(why), Some(tried)) if tried.lowered.is_err() || matches!(why, Refusal::Launch(_)) => {
                 let alone = tried.lowered.is_ok().then(|| format!("with two, {why}"));
-                out.push(Tried { alone, ..tried });
+                return out.push(Tried { alone, ..tried });
             }
+            (_, tried) => out.extend(tried.into_iter().chain([two])),
+        }
+        for clusters in 3..=CLUSTERS {
+            let left = out.last().map_or(0, Tried::unreached);
+            out.extend((left > 0).then(|| with(clusters)).filter(|more| more.unreached() < left));
         }
     }
 
@@ -207,10 +216,11 @@ impl Asked<'_> {
             params,
             alone,
             smaller: Vec::new(),
-            larger: None,
             taken: Vec::new(),
             parts: Vec::new(),
             coverage: None,
+            coverage_of: None,
+            uncovered: Vec::new(),
             any_data: None,
         }
     }

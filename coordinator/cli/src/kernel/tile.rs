@@ -76,8 +76,7 @@ pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
         (None, Some(noted)) => vec![Size { size: noted.grid, origin: Origin::File("a comment") }],
         (None, None) => [1, 2].map(|n| Size { size: [n, 1, 1], origin: Origin::Assumed }).into(),
     };
-    let mut candidates = Vec::new();
-    let mut last = None;
+    let mut candidates: Vec<Candidate> = Vec::new();
     for grid in grids {
         let launch = TileLaunch { grid: grid.size, params: values.params.clone(), ..TileLaunch::row(1) };
         let said = Launched {
@@ -90,29 +89,30 @@ pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
             params: launch.params.iter().map(|(index, value)| argument(*index, *value)).collect(),
             alone: None,
             smaller: Vec::new(),
-            larger: None,
             taken: Vec::new(),
             parts: Vec::new(),
             coverage: None,
+            coverage_of: None,
+            uncovered: Vec::new(),
             any_data: None,
         };
         match lower(kernel, &launch) {
             Ok(program) => {
                 let sources = vec![Source::new(name, program, text)];
-                candidates.push(Candidate { sources, launch: said, reserve: None });
+                candidates.push(Candidate { sources, launch: said, refused: None, reserve: None });
             }
-            Err(refusal) => last = Some((refusal, Box::new(said))),
+            // One block is enough if there are no two.
+            Err(Refusal::Launch(_)) if !candidates.is_empty() => {}
+            Err(refusal) => {
+                candidates.push(Candidate::refused(
+                    refusal,
+                    Source::new(name, Program::default(), text),
+                    said,
+                )?);
+            }
         }
     }
-    let empty = || Box::new(Source::new(name, Program::default(), text));
-    match last {
-        Some((refusal, said)) if candidates.is_empty() => match refusal {
-            Refusal::Launch(why) => bail!("{name}: {why}"),
-            refusal @ Refusal::Abstained { .. } => Ok(Kernel::Abstained(empty(), said, refusal.to_string())),
-            Refusal::Bounded(why) => Ok(Kernel::Bounded(empty(), said, why)),
-        },
-        _ => Ok(Kernel::Programs(candidates)),
-    }
+    Ok(Kernel::Launches(candidates))
 }
 
 fn argument(index: u16, value: u64) -> Argument {

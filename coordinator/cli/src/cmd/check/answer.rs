@@ -46,6 +46,8 @@ pub(super) struct Part {
     pub(super) notes: Notes,
     /// Of random descents.
     pub(super) sample: Option<Sample>,
+    /// The command of the smaller launch that shows it, if it is none of the launch that the answer is about.
+    pub(super) launch: Option<String>,
 }
 
 /// A setting of one switch, and the verdicts it gives instead.
@@ -73,7 +75,7 @@ impl<'m> Answer<'m> {
         judgement: Judgement,
     ) -> Self {
         let name = source.name.clone();
-        let part = Part { source, judgement, notes: Notes::default(), sample: None };
+        let part = Part { source, judgement, notes: Notes::default(), sample: None, launch: None };
         Answer::Judged(Box::new(Judged {
             name,
             model,
@@ -132,9 +134,18 @@ impl Judged<'_> {
         }
     }
 
-    /// The verdicts of all parts.
+    /// The verdicts of all parts. What the launch does not run bounds a clean answer, and that of a launch that was refused.
     pub(super) fn verdicts(&self) -> Vec<Verdict> {
-        union(self.parts.iter().map(|p| &p.judgement))
+        let all = union(self.parts.iter().map(|p| &p.judgement));
+        let coverage = [Verdict::Bounded("coverage".to_owned())];
+        let missed = self.launch.as_ref().filter(|l| !l.uncovered.is_empty());
+        match missed.map(|launch| launch.coverage_of.is_some()) {
+            Some(_) if matches!(all[..], [Verdict::Clean(_)]) => coverage.into(),
+            Some(true) if all.iter().all(|v| v.exit_code() != exit::FINDING) => {
+                all.into_iter().chain(coverage).collect()
+            }
+            _ => all,
+        }
     }
 
     /// The same in words.
@@ -142,8 +153,11 @@ impl Judged<'_> {
         words_of(&self.verdicts())
     }
 
-    /// The clusters of a part, where there are several parts.
+    /// The clusters of a part, where there are several parts, or the smaller launch that it belongs to.
     pub(super) fn part_title(&self, part: usize) -> Option<String> {
+        if let Some(command) = self.parts.get(part).and_then(|p| p.launch.as_ref()) {
+            return Some(format!("in a smaller launch, {command}"));
+        }
         let clusters = self.launch.as_ref()?.parts.get(part).filter(|_| self.parts.len() > 1)?;
         let one = |c: &Vec<u32>| c.iter().map(u32::to_string).collect::<Vec<_>>().join("+");
         Some(format!("clusters {}", clusters.iter().map(one).collect::<Vec<_>>().join(", ")))

@@ -1,9 +1,4 @@
 //! Judges the programs of one file: each part of a launch on its own, then the notes beside the verdicts.
-//!
-//! Contract: of the launches of a kernel the smallest is judged first, and larger ones as long as all before are clean or
-//! only hang, each within a multiple of the checks that the one before needed. (A CTA may wait for another one that only a
-//! larger launch has.) The answer is that of the first launch with another finding, else that of the largest one that is
-//! explored to the end; the others are named beside it. Which launches those are depends on counts, and on no clock.
 
 use super::Asked;
 use super::answer::{Answer, Contest, Judged, Part};
@@ -16,16 +11,12 @@ use super::spread::Fleet;
 use super::stale::{self, Stale};
 use super::telling::Teller;
 use super::verdicts::{undecided, union, words_of};
-use crate::kernel::{self, Candidate, Kernel, LaunchArgs, Launched};
-use anyhow::{Context, Result};
+use crate::kernel::{self, Kernel, LaunchArgs, Launched};
+use anyhow::Result;
 use moire_cat::{Model, Variants};
-use moire_console::exit;
 use moire_console::input::{File, Rejected, Source};
-use moire_execution::leaf::Finding;
 use moire_explore::Limits;
-use moire_explore::judge::{
-    About, Judgement, Questions, Verdict, flag_verdict, judge, judge_some, judge_watched,
-};
+use moire_explore::judge::{About, Judgement, Questions, Verdict, judge, judge_some, judge_watched};
 use moire_explore::search::{Descents, Sample};
 use moire_mend::Why;
 use moire_program::loops::has_loops;
@@ -34,10 +25,6 @@ use moire_program::validate::validate;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
-
-/// Consistency checks of a larger launch, by those of the one before, and at least.
-const LARGER_CHECKS: (u64, u64) = (4, 2_000);
 
 /// How the programs of a file are judged.
 pub(super) struct Judge<'a> {
@@ -77,63 +64,12 @@ impl<'a> Judge<'a> {
     }
 
     fn kernel(&self, file: &File, kernel: Kernel) -> Answer<'a> {
-        let unasked = |source: Source, launch, verdict| {
-            Answer::unasked(source, &self.asked.model, Some(launch), verdict)
-        };
         match kernel {
-            Kernel::Programs(candidates) => self
-                .candidates(file, candidates)
+            Kernel::Launches(candidates) => self
+                .launches(file, candidates)
                 .unwrap_or_else(|error| Answer::Unread(file.name().to_owned(), error)),
             Kernel::Rejected(errors) => Answer::Rejected(errors),
-            Kernel::Abstained(source, launch, why) => unasked(*source, *launch, Verdict::Abstained(why)),
-            Kernel::Bounded(source, launch, why) => unasked(*source, *launch, Verdict::Bounded(why)),
         }
-    }
-
-    /// The answer for the launches of a kernel.
-    fn candidates(&self, file: &File, candidates: Vec<Candidate>) -> Result<Answer<'a>> {
-        let teller = self.teller();
-        let mut limits = *self.limits;
-        let mut best: Option<(Vec<Explored>, Launched)> = None;
-        for Candidate { sources, mut launch, reserve } in candidates {
-            // What is found for any data need not happen, so nothing is said at once.
-            let told = launch.any_data.is_none().then_some(&teller);
-            let mut explored = self.explored(sources, &limits, told)?;
-            reserve.into_iter().for_each(|why| reserved(&mut explored, &why));
-            let verdicts = union(explored.iter().map(|e| &e.1));
-            let worst = exit::worst(verdicts.iter().map(Verdict::exit_code));
-            if let Some(any) = launch.any_data.as_mut().filter(|_| worst != exit::CLEAN) {
-                any.possible = could_happen(&explored);
-                let why = Verdict::Abstained(any.why.clone());
-                let Some((_, smaller)) = &mut best else {
-                    let source = explored.into_iter().next().context("a launch has a program")?.0;
-                    return Ok(Answer::unasked(source, &self.asked.model, Some(launch), why));
-                };
-                let mut words = words_of(&[why]);
-                words.extend(any.possible.iter().map(|p| format!("{p} could happen")));
-                smaller.larger = Some((launch.command(&self.options()), words));
-                break;
-            }
-            if let Some((before, smaller)) = &mut best {
-                if worst == exit::INCOMPLETE {
-                    smaller.larger = Some((launch.command(&self.options()), words_of(&verdicts)));
-                    break;
-                }
-                let words = words_of(&union(before.iter().map(|e| &e.1)));
-                launch.smaller.append(&mut smaller.smaller);
-                launch.smaller.push((smaller.command(&self.options()), words));
-            }
-            let checks = explored.iter().map(|e| e.1.summary.checks).sum::<u64>();
-            let (times, least) = LARGER_CHECKS;
-            limits.checks = checks.saturating_mul(times).max(least).min(self.limits.checks);
-            best = Some((explored, launch));
-            if !verdicts.iter().all(|v| matches!(v, Verdict::Clean(_) | Verdict::Hang)) {
-                break;
-            }
-            teller.forget();
-        }
-        let (explored, launch) = best.context("a kernel has a launch")?;
-        Ok(self.noted(explored, Some(launch), Vec::new(), &limits, (&teller, Some(file))))
     }
 
     pub(super) fn teller(&self) -> Teller {
@@ -229,22 +165,7 @@ impl<'a> Judge<'a> {
             (verdicts != plain).then(|| Contest { setting: setting.clone(), verdicts })
         };
         let contested = self.asked.others.iter().filter_map(contest).collect();
-        let kernel = launch.is_some();
-        let part = |(source, judgement, sample): Explored| {
-            let under = |switches: &Variants| match self.asked.with(switches) {
-                Ok(model) => self.quiet(&source, Ok(&*model), limits),
-                Err(error) => self.quiet(&source, Err(error), limits),
-            };
-            let asking = Asking { under: &under, more: &|| teller.more() };
-            let mut notes = Notes::of(&self.asked.profiles, &judgement, &asking);
-            if kernel && judgement.is_clean() && teller.more() {
-                notes.stale = self.stale(&source, limits);
-            }
-            if sample.is_none() {
-                self.tried(&source, &judgement, file, limits, teller, &mut notes);
-            }
-            Part { source, judgement, notes, sample }
-        };
+        let part = |e: Explored| self.part(e, None, limits, (teller, file));
         Answer::Judged(Box::new(Judged {
             name: explored.first().map_or(String::new(), |e| e.0.name.clone()),
             model,
@@ -255,6 +176,29 @@ impl<'a> Judge<'a> {
             parts: explored.into_iter().map(part).collect(),
             proof: None,
         }))
+    }
+
+    /// A program with its notes. `launch` is the command of the smaller launch that it belongs to, `file` a module.
+    pub(super) fn part(
+        &self,
+        (source, judgement, sample): Explored,
+        launch: Option<String>,
+        limits: &Limits,
+        (teller, file): (&Teller, Option<&File>),
+    ) -> Part {
+        let under = |switches: &Variants| match self.asked.with(switches) {
+            Ok(model) => self.quiet(&source, Ok(&*model), limits),
+            Err(error) => self.quiet(&source, Err(error), limits),
+        };
+        let asking = Asking { under: &under, more: &|| teller.more() };
+        let mut notes = Notes::of(&self.asked.profiles, &judgement, &asking);
+        if file.is_some() && judgement.is_clean() && teller.more() {
+            notes.stale = self.stale(&source, limits);
+        }
+        if sample.is_none() {
+            self.tried(&source, &judgement, file, limits, teller, &mut notes);
+        }
+        Part { source, judgement, notes, sample, launch }
     }
 
     /// Adds what was tried to the notes: edits that mend the program, and what could go. `file` is a module.
@@ -280,12 +224,10 @@ impl<'a> Judge<'a> {
 
     /// Whether the launch of a module is clean.
     fn is_clean(&self, file: &File, limits: &Limits) -> bool {
-        let Ok(Kernel::Programs(candidates)) = kernel::read(file, &self.launch) else { return false };
-        if candidates.iter().any(|c| c.reserve.is_some()) {
-            return false;
-        }
+        let Ok(Kernel::Launches(candidates)) = kernel::read(file, &self.launch) else { return false };
         let mut all = candidates.iter().flat_map(|c| &c.sources);
-        all.all(|s| self.quiet(s, Ok(&self.asked.model), limits).is_clean())
+        candidates.iter().all(|c| c.refused.is_none() && c.reserve.is_none())
+            && all.all(|s| self.quiet(s, Ok(&self.asked.model), limits).is_clean())
     }
 
     /// The reads of a clean kernel that may be stale.
@@ -305,22 +247,4 @@ impl<'a> Judge<'a> {
         let profile = self.args.profile.iter().map(|p| format!(" --profile {p}"));
         model.chain(profile).collect()
     }
-}
-
-/// Abstains from what is clean.
-fn reserved(explored: &mut [Explored], why: &str) {
-    let all = explored.iter_mut().flat_map(|e| &mut e.1.verdicts);
-    all.filter(|v| matches!(v, Verdict::Clean(_))).for_each(|v| *v = Verdict::Abstained(why.to_owned()));
-}
-
-/// The verdicts of programs, each with the lines it is about first.
-fn could_happen(explored: &[Explored]) -> Vec<String> {
-    let one = |verdict: String| {
-        let about = |f: &&Finding| flag_verdict(&f.flag).word() == verdict;
-        let found = explored.iter().flat_map(|e| &e.1.findings).find(about);
-        let lines: BTreeSet<u32> = found.iter().flat_map(|f| &f.places).map(|p| p.line).collect();
-        let lines: Vec<String> = lines.iter().map(u32::to_string).collect();
-        if lines.is_empty() { verdict } else { format!("{verdict} (line {})", lines.join(" and ")) }
-    };
-    words_of(&union(explored.iter().map(|e| &e.1))).into_iter().map(one).collect()
 }

@@ -9,6 +9,7 @@ mod args;
 mod draw;
 mod files;
 mod judging;
+mod launches;
 mod looped;
 mod mending;
 mod naming;
@@ -280,21 +281,21 @@ fn print_lowered(task: &Task, args: &Check) -> Result<u8> {
     let mut launch = args.launch.clone();
     launch.entry = launch.entry.or_else(|| task.entry.clone());
     match kernel::read(file, &launch)? {
-        Kernel::Programs(candidates) => {
-            if let Some(candidate) = candidates.last() {
-                eprint!("{}", candidate.launch.text(""));
-                let programs = candidate.sources.iter().map(|s| moire_program::text::print(&s.program));
-                programs.for_each(|text| print!("{text}"));
+        Kernel::Launches(mut candidates) => {
+            let largest = candidates.iter().rposition(|c| c.refused.is_none());
+            let candidate = candidates.swap_remove(largest.unwrap_or(0));
+            if let Some(why) = candidate.refused {
+                eprintln!("{}: {}", file.name(), verdicts::words_of(&[why]).join(""));
+                return Ok(exit::INCOMPLETE);
             }
+            eprint!("{}", candidate.launch.text(""));
+            let programs = candidate.sources.iter().map(|s| moire_program::text::print(&s.program));
+            programs.for_each(|text| print!("{text}"));
             Ok(exit::CLEAN)
         }
         Kernel::Rejected(errors) => {
             errors.iter().for_each(|e| eprintln!("{e}"));
             Ok(exit::USAGE)
-        }
-        Kernel::Abstained(source, _, why) | Kernel::Bounded(source, _, why) => {
-            eprintln!("{}: {why}", source.name);
-            Ok(exit::INCOMPLETE)
         }
     }
 }

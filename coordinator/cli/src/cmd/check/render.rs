@@ -67,7 +67,7 @@ fn below(judged: &Judged<'_>) -> String {
     out.extend(judged.proof.iter().map(|p| p.text(&quoted(&judged.name), &judged.options)));
     if let Some(launch) = &judged.launch {
         out += &launch.text(&judged.options);
-        if matches!(judged.verdicts()[..], [Verdict::Clean(_)]) {
+        if judged.verdicts().iter().all(|v| v.exit_code() != exit::FINDING) {
             out += &launch.uncovered();
         }
     }
@@ -260,8 +260,8 @@ fn object(judged: &Judged<'_>) -> Value {
         parts.iter().filter_map(|p| p[key].as_array()).flatten().cloned().collect()
     };
     let first = |key: &str| parts.iter().map(|p| &p[key]).find(|v| !v.is_null()).cloned();
-    let total =
-        judged.parts.iter().map(|p| p.judgement.summary).reduce(|a, b| a.plus(&b)).unwrap_or_default();
+    let own = judged.parts.iter().filter(|p| p.launch.is_none());
+    let total = own.map(|p| p.judgement.summary).reduce(|a, b| a.plus(&b)).unwrap_or_default();
     let contest = |c: &Contest| json!({"setting": c.setting, "verdicts": c.verdicts});
     let mut object = json!({
         "version": 1,
@@ -294,8 +294,10 @@ fn object(judged: &Judged<'_>) -> Value {
         object["coverage"] = launch.coverage();
     }
     if parts.len() > 1 {
-        object["parts"] =
-            parts.iter().map(|p| json!({"verdicts": p["verdicts"], "profile": p["profile"]})).collect();
+        object["parts"] = parts
+            .iter()
+            .map(|p| json!({"verdicts": p["verdicts"], "profile": p["profile"], "launch": p["launch"]}))
+            .collect();
     }
     if let Some(descents) = first("descents") {
         object["descents"] = descents;
@@ -305,7 +307,7 @@ fn object(judged: &Judged<'_>) -> Value {
 
 /// What is known of one program, as JSON.
 fn explored(part: &Part) -> Value {
-    let Part { source, judgement, notes, sample } = part;
+    let Part { source, judgement, notes, sample, launch } = part;
     let program = &source.program;
     let conditions: Vec<Value> = judgement
         .conditions
@@ -331,6 +333,7 @@ fn explored(part: &Part) -> Value {
     let (advice, redundant) = notes.mended_json(source);
     json!({
         "verdicts": words(judgement),
+        "launch": launch,
         "advice": advice,
         "redundant": redundant,
         "conditions": conditions,

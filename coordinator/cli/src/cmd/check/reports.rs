@@ -51,19 +51,25 @@ fn results(answer: &Answer<'_>) -> Vec<Value> {
                 let text = format!("{} gives {}", c.setting, c.verdicts.join(", "));
                 result("contested", "warning", &text, &judged.name, 0, 0)
             });
+            let coverage =
+                judged.verdicts().into_iter().filter(|v| *v == Verdict::Bounded("coverage".to_owned()));
+            let coverage = coverage.filter_map(|v| {
+                let (text, line) = judged.launch.as_ref()?.left_out()?;
+                Some(result(v.word(), "warning", &text, &judged.name, line, 0))
+            });
             let parts = judged.parts.iter().flat_map(part);
-            parts.chain(disputed).chain(judged.advice.iter().map(remark)).collect()
+            parts.chain(coverage).chain(disputed).chain(judged.advice.iter().map(remark)).collect()
         }
     }
 }
 
 fn part(part: &Part) -> Vec<Value> {
-    let Part { source, judgement, notes, .. } = part;
+    let Part { source, judgement, notes, launch, .. } = part;
     let verdicts = judgement.verdicts.iter().filter(|v| !matches!(v, Verdict::Clean(_))).map(|v| {
         let level = if v.exit_code() == 11 { "warning" } else { "error" };
         let line = if matches!(v, Verdict::Hang) { waiting(judgement) } else { 0 };
         let mend = notes.mends().filter(|_| v.exit_code() == 10).map(|l| format!("; {l}"));
-        let text = said(v, &source.program, judgement) + &mend.unwrap_or_default();
+        let text = said(v, &source.program, (judgement, launch.as_ref())) + &mend.unwrap_or_default();
         result(v.word(), level, &text, &source.name, line, 0)
     });
     let unwritten = notes.sentences(&source.program).into_iter();
@@ -91,9 +97,10 @@ fn remark(r: &Rejected) -> Value {
     result(d.rule.unwrap_or("rejected"), level, &format!("{}{hint}", d.message), &r.file, d.line, r.column())
 }
 
-/// A verdict in a sentence.
-fn said(verdict: &Verdict, program: &Program, judgement: &Judgement) -> String {
-    match (verdict, &judgement.hang, &judgement.race) {
+/// A verdict in a sentence, behind the command of the smaller launch that shows it.
+fn said(verdict: &Verdict, program: &Program, (judgement, launch): (&Judgement, Option<&String>)) -> String {
+    let head = launch.map_or(String::new(), |command| format!("{command}: "));
+    head + &match (verdict, &judgement.hang, &judgement.race) {
         (Verdict::Hang, Some((ends, _)), _) => render::hang(program, ends, judgement),
         (Verdict::Race, _, Some((flag, _))) => flag.clone(),
         (Verdict::Lifetime | Verdict::Protocol | Verdict::EarlyPass, ..) => {
@@ -130,8 +137,9 @@ pub(super) fn junit(answers: &[Answer<'_>]) -> Result<String> {
 
 fn judged(judged: &Judged<'_>) -> TestCaseStatus {
     let mut text = Vec::new();
-    for Part { source, judgement, notes, .. } in &judged.parts {
-        text.extend(judgement.verdicts.iter().map(|v| said(v, &source.program, judgement)));
+    for Part { source, judgement, notes, launch, .. } in &judged.parts {
+        let verdicts = judgement.verdicts.iter();
+        text.extend(verdicts.map(|v| said(v, &source.program, (judgement, launch.as_ref()))));
         text.extend(notes.mends());
         let unwritten = notes.sentences(&source.program).into_iter();
         text.extend(unwritten.map(|s| format!("contested(profile): {}", s.0)));
