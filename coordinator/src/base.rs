@@ -4,7 +4,7 @@
 //! commits by itself is durable when its method returns.
 
 use crate::aside::Aside;
-use crate::lease::{Config, Scheduler};
+use crate::lease::{Config, Scheduler, Source};
 use crate::states::States;
 use crate::suspects::Suspects;
 use crate::trial::Trial;
@@ -50,6 +50,11 @@ impl Base {
     /// Milliseconds since the start of this process.
     pub(crate) fn now(&self) -> u64 {
         millis(self.started.elapsed())
+    }
+    /// Notes that these sources contradict another one.
+    pub(crate) fn contradicted(&mut self, right: &[Source], wrong: &Source) {
+        self.suspects.right(right);
+        self.suspects.wrong(wrong, &self.fleet);
     }
     /// When this process started, in Unix seconds.
     pub(crate) fn started_s(&self) -> u64 {

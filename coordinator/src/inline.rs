@@ -6,12 +6,12 @@
 
 use crate::core::{Core, Inbox};
 use crate::http::metrics;
-use crate::job::Answer;
+use crate::job::{Reply, Whom};
 use crate::lease::{Config, WorkerId};
 use crate::trial::Trial;
 use crate::{Error, v1};
 use moire_corpus::{Options, Recovery, Store};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
@@ -24,7 +24,7 @@ pub struct Inline {
     core: Core,
     inboxes: BTreeMap<WorkerId, Inbox>,
     /// The answers of clients' jobs. They are kept because a job is dropped when its client is gone.
-    jobs: Vec<oneshot::Receiver<Option<Answer>>>,
+    jobs: Vec<oneshot::Receiver<Option<Reply>>>,
 }
 
 impl Inline {
@@ -112,7 +112,7 @@ impl Inline {
     /// It makes no sense, or too many wait.
     pub fn submit(&mut self, request: v1::SubmitJobRequest) -> Result<(), Status> {
         let (reply, answer) = oneshot::channel();
-        self.core.submit(request, BTreeSet::new(), reply)?;
+        self.core.submit(request, Whom::default(), reply)?;
         self.jobs.push(answer);
         Ok(())
     }

@@ -6,7 +6,7 @@ use crate::base::Base;
 use crate::lease::{JobId, Kind, Source};
 use moire_corpus::Verified;
 use moire_proto::v1;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// The kinds of jobs with text.
@@ -54,6 +54,8 @@ pub(crate) struct Job {
     pub(crate) claimant: Option<Source>,
     /// Where the worker comes from that refuted it, once one has: a third decides.
     pub(crate) refuter: Option<Source>,
+    /// Where the workers come from that had no answer to this step of it.
+    pub(crate) silent: Vec<Source>,
     pub(crate) reduced: Option<ReducedClaim>,
     /// The claim on the least program so far.
     pub(crate) best: Option<v1::Claim>,
@@ -67,7 +69,7 @@ pub(crate) struct Job {
     pub(crate) origin: Option<Origin>,
     pub(crate) plan: Option<v1::Plan>,
     pub(crate) verified: Verified,
-    pub(crate) reply: Option<tokio::sync::oneshot::Sender<Option<Answer>>>,
+    pub(crate) reply: Option<tokio::sync::oneshot::Sender<Option<Reply>>>,
 }
 
 impl Job {
@@ -77,6 +79,7 @@ impl Job {
             claim,
             claimant: None,
             refuter: None,
+            silent: Vec::new(),
             reduced: None,
             best: None,
             tried: 0,
@@ -125,6 +128,29 @@ pub(crate) enum Answer {
     Replayed(v1::ItemResult),
 }
 
+/// The answer of a job, and where the worker comes from that gave it.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    pub(crate) by: Source,
+    pub(crate) answer: Answer,
+}
+
+/// Who may do a job.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Whom {
+    /// Only workers with these capabilities.
+    pub(crate) needs: BTreeSet<String>,
+    /// None of these sources.
+    pub(crate) avoid: BTreeSet<Source>,
+}
+
+impl Whom {
+    /// Whether every worker may.
+    pub(crate) fn is_anyone(&self) -> bool {
+        self.needs.is_empty() && self.avoid.is_empty()
+    }
+}
+
 /// The jobs that wait for an answer.
 #[derive(Default)]
 pub(crate) struct Jobs(BTreeMap<JobId, Job>);
@@ -143,7 +169,7 @@ impl Jobs {
     /// Queues the next step of a claim.
     pub(crate) fn again(&mut self, base: &mut Base, job: Job, kind: JobKind, avoid: Option<Source>) {
         let turn = if kind == JobKind::Minimise { Kind::Minimise } else { Kind::Verify };
-        self.queue(base, Job { kind, ..job }, turn, avoid);
+        self.queue(base, Job { kind, silent: Vec::new(), ..job }, turn, avoid);
     }
     /// The job of this identity.
     pub(crate) fn get(&self, id: JobId) -> Option<&Job> {

@@ -5,6 +5,7 @@
 
 mod aside;
 mod base;
+mod belief;
 pub mod certs;
 mod core;
 mod door;

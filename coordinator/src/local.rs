@@ -6,7 +6,7 @@ use crate::door::{Audit, Connection, Door, Face, Gate, Io};
 use crate::service::{Control, Workers};
 use crate::trial::Trial;
 use crate::{Error, Limits, http, lease, v1};
-use moire_corpus::{Finding, Loss, Options, Recovery, Store};
+use moire_corpus::{Finding, FindingId, Hash, HashError, Loss, Options, Recovery, Store};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -273,6 +273,23 @@ impl Local {
                 Ok(core.explore_status(&id)?)
             })
             .await?
+    }
+    /// How far an exploration is that was started here. One that failed stays as it is, until it is started again.
+    ///
+    /// # Errors
+    /// There is no such exploration.
+    pub async fn explored(&self, id: &str) -> Result<v1::ExploreStatus, Error> {
+        let id: Hash = id.parse().map_err(|e: HashError| tonic::Status::invalid_argument(e.to_string()))?;
+        Ok(self.control.call(move |core| core.explore_status(&id)).await??)
+    }
+    /// Runs a finding again so many times, and returns it with the result.
+    ///
+    /// # Errors
+    /// There is no such finding, or the coordinator stopped.
+    pub async fn retest(&self, id: &FindingId, runs: u32) -> Result<Finding, Error> {
+        let record = self.control.retest(v1::RetestFindingRequest { id: id.to_string(), runs }).await?;
+        let unread = |e: serde_json::Error| tonic::Status::internal(e.to_string());
+        Ok(serde_json::from_str(&record.json).map_err(unread)?)
     }
     /// All findings.
     ///

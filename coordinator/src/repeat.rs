@@ -3,23 +3,25 @@
 //! Contract: the coordinator draws a share of the ranges when it gives them out ([`crate::draw`]), and tells nobody. When a
 //! drawn range is reported, a worker of another source that has the same capabilities gets the same range. If both give
 //! the same answers, the range was seen twice. If not, a third source decides, and the source that stands alone was wrong
-//! ([`crate::suspects`]). Each disagreement is kept as a finding about the fleet. A campaign ends after the ranges that wait
+//! ([`crate::suspects`]). An item without an answer, for want of memory, agrees with none: it is not seen twice, and yet
+//! another source is asked for its range. Each disagreement is kept as a finding about the fleet. A campaign ends after the ranges that wait
 //! for a second source, unless no such worker is there, or none comes for the range in time.
 
 use crate::base::{Base, unix_ms};
+use crate::belief::is_silent;
 use crate::draw::Draw;
 use crate::intake;
-use crate::lease::{JobId, Kind, LeaseId, Source, WorkerId};
+use crate::lease::{JobId, Kind, LeaseId, PATIENCE, Source, WorkerId};
 use crate::run::class;
 use moire_corpus::{Campaign, Finding, Hash, Provenance, Verified};
-use moire_proto::{MEMORY, STACK, v1};
+use moire_proto::v1;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Most ranges that wait to be done again. No more are drawn then.
 const REPEATS_MAX: usize = 1_024;
-/// Longest wait of a range for another source, in units of [`crate::lease::Config::avoid_ms`].
-const PATIENCE: u64 = 6;
+/// Sources without an answer after which a range is not given to more.
+const SILENT_MAX: usize = 2;
 /// The oracle of findings about the fleet.
 pub(crate) const FLEET: &str = "fleet";
 
@@ -49,16 +51,25 @@ struct Drawn {
 }
 
 /// A range that is done again.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Repeat {
     part: Part,
     needs: BTreeSet<String>,
     first: Said,
     /// The second answer, if it differs: a third decides.
     second: Option<Said>,
+    /// The sources that had no answer to some of its items.
+    silent: Vec<Source>,
     /// The answers of the current worker so far, and its lease.
     now: (Option<LeaseId>, Items),
     since_ms: u64,
+}
+
+impl Repeat {
+    /// The end of its dispute, if nobody decides it.
+    fn open(&self) -> Option<Verdict> {
+        self.second.as_ref().map(|second| Verdict::Open(self.first.by.clone(), second.by.clone()))
+    }
 }
 
 /// The end of a dispute.
@@ -84,7 +95,7 @@ pub(crate) struct Repeats {
 
 /// The part of an answer that depends on the item alone.
 fn digest(item: &v1::ItemResult) -> Option<Hash> {
-    if [MEMORY, STACK].iter().any(|why| item.abstentions.contains_key(*why)) {
+    if item.abstentions.keys().any(|why| is_silent(why)) {
         return None;
     }
     let row = |e: &v1::EngineResult| {
@@ -98,11 +109,28 @@ fn digest(item: &v1::ItemResult) -> Option<Hash> {
     all.ok().map(|bytes| Hash::of(&bytes))
 }
 
-fn same(a: &Items, b: &Items) -> bool {
-    a.len() == b.len()
-        && a.iter().all(|(item, said)| {
-            b.get(item).is_some_and(|other| said.is_none() || other.is_none() || said == other)
-        })
+/// How one answer to a range stands to another one: items by what both say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Compared {
+    same: u64,
+    differ: u64,
+    /// The other answer has them, and this one does not.
+    silent: u64,
+}
+
+impl Compared {
+    fn of(items: &Items, other: &Items) -> Self {
+        let mut all = Self::default();
+        for (item, said) in other {
+            match (items.get(item).copied().flatten(), said) {
+                (Some(own), Some(said)) if own == *said => all.same += 1,
+                (Some(_), Some(_)) => all.differ += 1,
+                (None, Some(_)) => all.silent += 1,
+                (_, None) => {}
+            }
+        }
+        all
+    }
 }
 
 impl Repeats {
@@ -141,7 +169,8 @@ impl Repeats {
             let since_ms = base.now();
             let (first, needs) = (Said { by, items }, needs.unwrap_or_default());
             let now = (None, Items::new());
-            self.queue(base, Repeat { part, needs, first, second: None, now, since_ms });
+            let silent = Vec::new();
+            self.queue(base, Repeat { part, needs, first, second: None, silent, now, since_ms });
         }
     }
     /// Queues a range for a source that has not answered yet; false: there is none.
@@ -149,7 +178,8 @@ impl Repeats {
         let id = base.fleet.job(&repeat.part.campaign, Kind::Verify, None);
         base.fleet.needs(id, repeat.needs.clone());
         let sources = [Some(&repeat.first), repeat.second.as_ref()].into_iter().flatten();
-        base.fleet.avoid(id, sources.map(|said| said.by.clone()).collect::<Vec<_>>(), true);
+        let sources = sources.map(|said| &said.by).chain(&repeat.silent).cloned();
+        base.fleet.avoid(id, sources.collect::<Vec<_>>(), true);
         let there = base.fleet.has_others(id);
         match there {
             true => _ = self.jobs.insert(id, repeat),
@@ -202,32 +232,50 @@ impl Repeats {
         by: Source,
     ) {
         let items = std::mem::take(&mut repeat.now.1);
-        let verdict = match repeat.second.take() {
-            second if same(&items, &repeat.first.items) => {
-                base.suspects.right([&repeat.first.by, &by]);
-                self.twice += repeat.part.range.end - repeat.part.range.start;
-                second.map(|alone| Verdict::Wrong(alone.by))
-            }
-            None => {
+        repeat.now.0 = None;
+        repeat.since_ms = base.now();
+        let first = Compared::of(&items, &repeat.first.items);
+        let second = repeat.second.as_ref().map(|said| Compared::of(&items, &said.items));
+        let verdict = match (&repeat.second, second) {
+            (None, _) if first.differ > 0 => {
                 self.disputed += 1;
-                let open = Verdict::Open(repeat.first.by.clone(), by.clone());
-                let again = Repeat {
-                    second: Some(Said { by, items }),
-                    since_ms: base.now(),
-                    part: repeat.part.clone(),
-                    needs: repeat.needs.clone(),
-                    first: repeat.first.clone(),
-                    now: (None, Items::new()),
-                };
-                (!self.queue(base, again)).then_some(open)
+                repeat.second = Some(Said { by, items });
+                let open = repeat.open();
+                if self.queue(base, repeat.clone()) { None } else { open }
             }
-            Some(second) if same(&items, &second.items) => {
-                base.suspects.right([&second.by, &by]);
+            (None, _) => {
+                self.seen(base, &repeat.first.by, &by, first);
+                if first.silent > 0 {
+                    self.ask_another(base, repeat.clone(), by);
+                }
+                None
+            }
+            (Some(said), Some(second)) if first.differ == 0 && second.differ > 0 => {
+                self.seen(base, &repeat.first.by, &by, first);
+                Some(Verdict::Wrong(said.by.clone()))
+            }
+            (Some(said), Some(second)) if first.differ > 0 && second.differ == 0 => {
+                base.suspects.right([&said.by, &by]);
                 Some(Verdict::Wrong(repeat.first.by.clone()))
             }
-            Some(second) => Some(Verdict::Open(repeat.first.by.clone(), second.by)),
+            // It has no answer to the items in dispute.
+            _ if first.differ == 0 && self.ask_another(base, repeat.clone(), by) => None,
+            _ => repeat.open(),
         };
         verdict.into_iter().for_each(|verdict| end(base, &of, &repeat.part, &verdict));
+    }
+    /// Notes that two sources said the same of some items.
+    fn seen(&mut self, base: &mut Base, first: &Source, by: &Source, items: Compared) {
+        if items.same > 0 {
+            base.suspects.right([first, by]);
+            self.twice += items.same;
+        }
+    }
+    /// Has a range done once more, because this source had no answer to some of it; false: nobody else is there, or two had
+    /// none.
+    fn ask_another(&mut self, base: &mut Base, mut repeat: Repeat, by: Source) -> bool {
+        repeat.silent.push(by);
+        repeat.silent.len() < SILENT_MAX && self.queue(base, repeat)
     }
     /// Gives up ranges for which no other source comes. Returns the campaigns they are of.
     pub(crate) fn tick(
@@ -249,11 +297,9 @@ impl Repeats {
                 // A worker has it now.
                 continue;
             }
-            let Some(Repeat { part, first, second, .. }) = self.jobs.remove(&id) else { continue };
-            if let Some(second) = second {
-                end(base, &of, &part, &Verdict::Open(first.by, second.by));
-            }
-            campaigns.insert(part.campaign);
+            let Some(repeat) = self.jobs.remove(&id) else { continue };
+            repeat.open().iter().for_each(|open| end(base, &of, &repeat.part, open));
+            campaigns.insert(repeat.part.campaign);
         }
         campaigns
     }
@@ -335,6 +381,11 @@ mod tests {
         v1::ItemResult { item, program: vec![1; 32], engines: vec![engine], ..v1::ItemResult::default() }
     }
 
+    /// The answer of a worker that counts so many executions, or has no memory to count them.
+    fn said(number: u64, executions: u64) -> v1::ItemResult {
+        if executions == u64::MAX { bounded(number) } else { item(number, executions) }
+    }
+
     impl World {
         fn new(sources: &[&str], draw: Draw) -> Self {
             let folder = tempfile::tempdir().unwrap();
@@ -359,7 +410,7 @@ mod tests {
             if !self.repeats.drawn.contains_key(&lease) {
                 return;
             }
-            range.for_each(|i| self.repeats.heard(lease, &item(i, says(worker, i))));
+            range.for_each(|i| self.repeats.heard(lease, &said(i, says(worker, i))));
             self.repeats.finished(&mut self.base, lease);
             while !self.repeats.jobs.is_empty() {
                 let granted = self.base.fleet.poll(0).into_iter().find_map(|action| match action {
@@ -369,7 +420,7 @@ mod tests {
                 let Some((by, lease, Work::Job(job))) = granted else { panic!("nobody does it again") };
                 let number = self.workers.iter().position(|w| *w == by).unwrap();
                 let (_, range) = self.repeats.describe(job).unwrap();
-                let items = range.map(|i| item(i, says(number, i))).collect();
+                let items = range.map(|i| said(i, says(number, i))).collect();
                 let report = v1::Report { items, done: true, ..v1::Report::default() };
                 let over = self.repeats.report(&mut self.base, of, (by, lease, job), report);
                 assert_eq!(over, Ok(true));
@@ -448,15 +499,37 @@ mod tests {
         assert_eq!(world.repeats.twice, LEASE_ITEMS);
     }
 
+    fn bounded(number: u64) -> v1::ItemResult {
+        let abstentions = BTreeMap::from([(moire_proto::MEMORY.to_owned(), 1)]);
+        v1::ItemResult { item: number, program: vec![0; 32], abstentions, ..v1::ItemResult::default() }
+    }
+
     #[test]
-    fn an_item_without_memory_for_it_is_no_lie() {
-        let bounded = v1::ItemResult {
-            abstentions: BTreeMap::from([(MEMORY.to_owned(), 1)]),
-            ..v1::ItemResult::default()
-        };
-        let one = |item: &v1::ItemResult| Items::from([(7, digest(item))]);
-        assert!(same(&one(&bounded), &one(&item(7, 3))) && !same(&one(&item(7, 2)), &one(&item(7, 3))));
-        assert!(!same(&one(&bounded), &Items::new()), "an answer that is missing is not the same");
+    fn an_item_without_memory_for_it_agrees_with_none_and_contradicts_none() {
+        let one = |item: v1::ItemResult| Items::from([(7, digest(&item))]);
+        let compared = |a, b| Compared::of(&one(a), &one(b));
+        let none = Compared::default();
+        assert_eq!(compared(bounded(7), item(7, 3)), Compared { silent: 1, ..none });
+        assert_eq!([compared(item(7, 3), bounded(7)), compared(bounded(7), bounded(7))], [none; 2]);
+        assert_eq!(compared(item(7, 3), item(7, 3)), Compared { same: 1, ..none });
+        assert_eq!(compared(item(7, 2), item(7, 3)), Compared { differ: 1, ..none });
+        assert_eq!(Compared::of(&Items::new(), &one(item(7, 3))), Compared { silent: 1, ..none });
+    }
+
+    /// A source that has no memory for anything counts for nothing: another one is asked, and decides.
+    #[test]
+    fn a_source_without_answers_is_no_second_one() {
+        const NOTHING: u64 = u64::MAX;
+        let mut world = World::new(&["a", "mute", "b"], Draw::new(1000, Some(3)));
+        world.range(0, 0, &|worker, _| if worker == 1 { NOTHING } else { 1 });
+        assert_eq!((world.repeats.twice, world.repeats.disputed), (LEASE_ITEMS, 0));
+        let mut world = World::new(&["liar", "mute", "b"], Draw::new(1000, Some(3)));
+        world.range(0, 0, &|worker, _| if worker == 1 { NOTHING } else { worker as u64 });
+        assert_eq!((world.repeats.twice, world.repeats.disputed), (0, 1));
+        assert!(world.base.disputes[0].reduced.contains("liar and b differ"), "{:?}", world.base.disputes);
+        let mut world = World::new(&["a", "mute"], Draw::new(1000, Some(3)));
+        world.range(0, 0, &|worker, _| if worker == 1 { NOTHING } else { 1 });
+        assert!(world.repeats.twice == 0 && world.base.disputes.is_empty() && !world.repeats.busy("c"));
     }
 
     #[test]

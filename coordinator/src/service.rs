@@ -4,9 +4,8 @@
 
 use crate::core::{Core, Event, record};
 use crate::door::{Caller, Door, Pace};
-use crate::job::Answer;
+use crate::job::{Answer, Whom};
 use crate::{Error, v1};
-use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -271,9 +270,9 @@ impl v1::control_service_server::ControlService for Control {
         let caller = caller(&r)?;
         let (reply, answer) = oneshot::channel();
         let r = r.into_inner();
-        self.call(move |core| core.submit(r, BTreeSet::new(), reply)).await??;
-        let answer = self.held(&caller, answer).await?.ok().flatten();
-        let result = match answer.ok_or_else(|| Status::aborted("the job was lost too often"))? {
+        self.call(move |core| core.submit(r, Whom::default(), reply)).await??;
+        let said = self.held(&caller, answer).await?.ok().flatten();
+        let result = match said.ok_or_else(|| Status::aborted("the job was lost too often"))?.answer {
             Answer::Verified(result) => Found::Verify(result),
             Answer::Minimised(result) => Found::Minimise(result),
             Answer::Replayed(item) => Found::Replay(item),

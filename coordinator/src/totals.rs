@@ -26,6 +26,8 @@ pub(crate) const TOTALS: &[(&str, &str)] = &[
     ("explorations_executions", "Executions of explorations that the fleet shares"),
     ("items_twice", "Items about which two sources said the same"),
     ("answers_disputed", "Ranges and pieces about which two sources disagreed"),
+    ("leases_aborted", "Leases that workers gave back because their process was killed"),
+    ("items_elsewhere", "Items that another source was asked for, because one had no memory for them"),
 ];
 
 /// The totals, as found and as stored.

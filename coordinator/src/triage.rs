@@ -4,7 +4,8 @@
 //!
 //! 1. Another worker runs it again. If no other comes in time, the claimant does, and the finding says so. If the other
 //!    refutes it, a third decides between them, and who was wrong is noted ([`crate::suspects`]); if there is no third, the
-//!    claim is refuted. A claim that is not confirmed is counted and not kept.
+//!    claim is refuted. If the other has no answer, yet another is asked. A claim that is not confirmed is counted and not
+//!    kept.
 //! 2. It is reduced.
 //! 3. Another worker runs the reduced claim again. If the rule is not broken there, a third decides; if it is not broken
 //!    there either, or there is no third, yet another makes the reduction again.
@@ -12,7 +13,7 @@
 
 use crate::base::{Base, unix_ms};
 use crate::finding::{finding, merge};
-use crate::job::{Answer, Job, JobKind, Jobs, Origin, ReducedClaim};
+use crate::job::{Answer, Job, JobKind, Jobs, Origin, ReducedClaim, Reply};
 use crate::lease::{JobId, Kind, Source, WorkerId};
 use crate::reduction::{Reductions, forget_best};
 use crate::run::{Admitted, CampaignRun, LOST, NOT_VERIFIED, REFUTED};
@@ -24,6 +25,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Most wrong reductions of one claim; after that the claim is kept unreduced.
 const REDUCTIONS_MAX: u32 = 3;
+/// Sources without an answer after which a step of a claim has none.
+const SILENT_MAX: usize = 2;
 
 /// The campaigns, and the jobs under way: for their claims, and for clients.
 #[derive(Default)]
@@ -104,12 +107,12 @@ impl Triage {
             return self.reductions.batch_over(base, &mut self.jobs, job.batch, answer.map(|a| a.1));
         }
         if let Some(reply) = job.reply.take() {
-            let mut answer = answer.map(|a| a.1);
-            if let Some(Answer::Minimised(result)) = &mut answer {
+            let mut said = answer.map(|(by, answer)| Reply { by: base.fleet.source(by), answer });
+            if let Some(Reply { answer: Answer::Minimised(result), .. }) = &mut said {
                 result.tried = result.tried.saturating_add(job.tried);
             }
             // The client may have gone.
-            let _ = reply.send(answer);
+            let _ = reply.send(said);
             return;
         }
         match (job.kind, answer) {
@@ -159,6 +162,13 @@ impl Triage {
                 }
                 self.reductions.start(base, &mut self.jobs, job);
             }
+            (Said::Abstained, refuter) if !own => {
+                let why = if refuter.is_some() { REFUTED } else { NOT_VERIFIED };
+                let asked = job.claimant.iter().cloned().chain(refuter).collect();
+                if let Some(job) = self.ask_another(base, job, by, asked) {
+                    self.refuse(&job, why);
+                }
+            }
             (Said::Abstained, None) => self.refuse(&job, NOT_VERIFIED),
             (Said::Refuted | Said::Unspecified, None) if !own => {
                 base.suspects.disputed += 1;
@@ -177,10 +187,43 @@ impl Triage {
         }
     }
 
+    /// Asks another source than those that were asked, because this one has no answer. Gives the job back if there is none,
+    /// or if two had no answer.
+    fn ask_another(
+        &mut self,
+        base: &mut Base,
+        mut job: Job,
+        by: Source,
+        mut asked: Vec<Source>,
+    ) -> Option<Job> {
+        job.silent.push(by);
+        asked.extend(job.silent.iter().cloned());
+        if job.silent.len() >= SILENT_MAX {
+            return Some(job);
+        }
+        let id = self.jobs.queue(base, job, Kind::Verify, None);
+        base.fleet.avoid(id, asked, true);
+        match base.fleet.has_others(id) {
+            true => None,
+            false => {
+                base.fleet.drop_job(id);
+                self.jobs.remove(id)
+            }
+        }
+    }
+
     /// Takes what a worker says of a reduced claim. If it refutes the claim and a third worker is there, that one decides.
     fn reduced(&mut self, base: &mut Base, mut job: Job, by: Source, said: Said) {
         let reducer = job.reduced.as_ref().map(|reduced| reduced.by.clone());
         let own = reducer.as_ref() == Some(&by);
+        if said == Said::Abstained {
+            // Nobody else says that the rule is broken there, so the claim stays as it was made.
+            let asked = reducer.into_iter().chain(job.refuter.clone()).collect();
+            if let Some(job) = self.ask_another(base, job, by, asked) {
+                self.found(base, &Job { reduced: None, ..job });
+            }
+            return;
+        }
         match (said == Said::Refuted, job.refuter.take()) {
             (false, None) => self.found(base, &job),
             (false, Some(refuter)) if !own => {
@@ -212,13 +255,17 @@ impl Triage {
         }
     }
 
-    /// Ends a dispute that nobody comes to decide.
+    /// Ends a dispute that nobody comes to decide, or a question to which nobody else comes.
     fn undecided(&mut self, base: &mut Base, id: JobId) {
         if base.fleet.in_vain(id, base.now())
             && base.fleet.drop_job(id)
             && let Some(job) = self.jobs.remove(id)
         {
-            self.refuse(&job, REFUTED);
+            match (job.kind, &job.refuter) {
+                (JobKind::Confirm, _) => self.found(base, &Job { reduced: None, ..job }),
+                (_, Some(_)) => self.refuse(&job, REFUTED),
+                (_, None) => self.refuse(&job, NOT_VERIFIED),
+            }
         }
     }
 
@@ -261,7 +308,9 @@ impl Triage {
 
     /// Forgets waiting jobs whose clients have disconnected, and ends disputes that nobody comes to decide.
     pub(crate) fn drop_unwanted(&mut self, base: &mut Base) {
-        let disputes = self.jobs.those(|job| job.kind == JobKind::Verify && job.refuter.is_some());
+        let asked =
+            |job: &Job| job.kind == JobKind::Verify && job.refuter.is_some() || !job.silent.is_empty();
+        let disputes = self.jobs.those(asked);
         disputes.into_iter().for_each(|id| self.undecided(base, id));
         let mut unwanted = self.jobs.those(Job::unwanted);
         unwanted.extend(self.reductions.drop_unwanted(&self.jobs));

@@ -89,6 +89,8 @@ pub fn compare(last: Option<&Snapshot>, finding: &Finding, at_ms: u64) -> Option
     match () {
         () if tested <= last.at_ms => Some(Since::NotRetested),
         () if held && seen > last.at_ms => Some(Since::Flaky),
+        // It is open, because some of its runs gave no answer.
+        () if seen <= last.at_ms && run.is_some_and(|r| r.silent > 0) => Some(Since::NotRetested),
         () if seen <= last.at_ms => Some(Since::Gone),
         () => Some(Since::Still),
     }
@@ -116,6 +118,10 @@ mod tests {
             (Finding { retest: run(0, 3), ..at(9, 9) }, Since::Flaky),
             (Finding { retest: run(0, 3), ..at(3, 9) }, Since::Gone),
             (Finding { retest: run(0, 0), ..at(3, 3) }, Since::NotRetested),
+            (
+                Finding { retest: run(0, 2).map(|r| Retest { silent: 1, ..r }), ..at(3, 9) },
+                Since::NotRetested,
+            ),
             (at(3, 3), Since::NotRetested),
             (Finding { suppressed: over, ..at(9, 9) }, Since::New),
             (fixed.clone(), Since::Gone),

@@ -3,6 +3,7 @@
 //! Contract: programs travel as litmus text, never as a serialised representation; both services convert
 //! once, in their own `wire.rs`. A test regenerates the bindings and compares.
 
+pub mod needs;
 mod token;
 
 pub use token::{Linked, Token};

@@ -324,6 +324,8 @@ impl Core {
             self.spread.executions(),
             self.repeats.twice,
             self.repeats.disputed.saturating_add(self.spread.disputed()),
+            fleet.aborted,
+            fleet.elsewhere,
         ]
     }
 }

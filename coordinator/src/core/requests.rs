@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::base::unix_ms;
-use crate::job::{Answer, Job, JobKind};
+use crate::job::{Job, JobKind, Reply, Whom};
 use crate::lease::Kind;
 use crate::run::{CLASS_PREFIX, QUARANTINED, REFUTED};
 use crate::states::States;
@@ -160,6 +160,7 @@ impl Core {
             canaries: counters.canaries.clone(),
             mutants: counters.mutants.clone(),
             unverified: if run.open() { run.claims_open() as u64 } else { 0 },
+            able: u32::try_from(self.base.fleet.able_to_work(name)).unwrap_or(u32::MAX),
         })
     }
 
@@ -200,8 +201,8 @@ impl Core {
     pub(crate) fn submit(
         &mut self,
         request: v1::SubmitJobRequest,
-        needs: BTreeSet<String>,
-        reply: oneshot::Sender<Option<Answer>>,
+        whom: Whom,
+        reply: oneshot::Sender<Option<Reply>>,
     ) -> Result<(), Status> {
         use v1::submit_job_request::Job as Asked;
         let (kind, turn, claim) = match request.job {
@@ -231,7 +232,9 @@ impl Core {
             self.triage.reductions.start(&mut self.base, &mut self.triage.jobs, job);
         } else {
             let id = self.triage.jobs.queue(&mut self.base, job, turn, None);
-            self.base.fleet.needs(id, needs);
+            self.base.fleet.needs(id, whom.needs);
+            let strict = !whom.avoid.is_empty();
+            self.base.fleet.avoid(id, whom.avoid, strict);
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use crate::job::JobKind;
 use crate::lease::{Action, Grant, JobId, LeaseId, LeaseTicks, Source, Work, WorkerId};
 use crate::run::CampaignRun;
 use crate::trial::{End, Event as Told, Planted};
-use crate::{MINIMISE_CANDIDATES, failpoints, intake, stored};
+use crate::{MINIMISE_CANDIDATES, belief, failpoints, intake, stored};
 use moire_corpus::Write;
 use moire_proto::v1::{self, lease::Work as Sent, to_worker::Message as Down};
 use std::collections::BTreeSet;
@@ -25,6 +25,8 @@ impl Core {
         source: Option<Source>,
         outbox: Outbox,
     ) -> Result<WorkerId, tonic::Status> {
+        let apart = self.base.trial.apart.then(|| Source::Known(hello.name.clone()));
+        let source = source.or(apart);
         if let Some(source) = source.as_ref().filter(|source| self.base.suspects.refuses(source)) {
             self.refused += 1;
             let why = self.base.suspects.says(source).unwrap_or_default();
@@ -145,6 +147,13 @@ impl Core {
         let Some(grant) = grant else {
             return self.acks.push(owed(false, String::new(), Vec::new()));
         };
+        if !report.aborted.is_empty() {
+            let why = stored::beginning(&report.aborted, NAME_BYTES_MAX);
+            tracing::warn!(worker = worker.0, campaign = grant.campaign, why, "a lease was given back");
+            self.base.fleet.abort(lease);
+            self.base.trial.tell(|| Told::GivenBack { lease, item: None });
+            return self.acks.push(owed(true, String::new(), Vec::new()));
+        }
         let taken = match grant.work {
             Work::Range { from, to } => self.items((worker, now), lease, &grant.campaign, from..to, report),
             Work::Job(id) if self.repeats.has(id) => self.repeated(worker, lease, id, report),
@@ -175,7 +184,7 @@ impl Core {
     ) -> Result<Vec<u64>, &'static str> {
         let done = report.done;
         let items = intake::items(&range, report)?;
-        let named: Vec<u64> = items.iter().map(|i| i.item).collect();
+        let mut named: Vec<u64> = items.iter().map(|i| i.item).collect();
         let (twice, mut taken) = (self.base.trial.has(Planted::CountsTwice), Vec::new());
         if let Some(run) = self.triage.runs.get_mut(campaign) {
             self.triage.touched.insert(campaign.to_owned());
@@ -188,6 +197,14 @@ impl Core {
             }
             for item in items {
                 let index = item.item;
+                if item.abstentions.keys().any(|reason| belief::is_silent(reason))
+                    && self.base.fleet.elsewhere(lease, index, now)
+                {
+                    self.repeats.heard(lease, &item);
+                    named.retain(|named| *named != index);
+                    self.base.trial.tell(|| Told::GivenBack { lease, item: Some(index) });
+                    continue;
+                }
                 if self.base.fleet.take_item(lease, index) | twice {
                     self.repeats.heard(lease, &item);
                     if run.reported(item, source.clone(), twice) {

@@ -40,7 +40,11 @@ impl Caller {
     }
     /// The credential and the host of the call; `None` where nobody has to identify himself.
     pub(crate) fn source(&self) -> Option<Source> {
-        self.known().map(|who| Source::Known(format!("{who} at {}", self.network)))
+        let (who, at) = (self.known()?.to_owned(), self.network);
+        Some(match at.to_canonical().is_loopback() {
+            true => Source::Here { who, at },
+            false => Source::Known(format!("{who} at {at}")),
+        })
     }
     /// Says what the call is about, for the audit log.
     pub(crate) fn about(&self, what: &str) {

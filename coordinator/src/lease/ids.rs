@@ -4,6 +4,7 @@
 //! the plain number.
 
 use std::fmt;
+use std::net::IpAddr;
 
 macro_rules! identity {
     ($(#[$doc:meta])* $name:ident) => {
@@ -37,14 +38,34 @@ identity! {
 pub enum Source {
     /// A connection about which nothing else is known.
     Stream(WorkerId),
-    /// A credential on a host.
+    /// A credential on this machine, and the loopback address that it calls from.
+    Here {
+        /// The holder of the credential.
+        who: String,
+        /// The address.
+        at: IpAddr,
+    },
+    /// A credential on a host elsewhere.
     Known(String),
+}
+
+impl Source {
+    /// The owner of a worker on this machine; `None` for a worker that comes from elsewhere. Without credentials all
+    /// workers are of one owner, and on this machine.
+    pub fn owner(&self) -> Option<&str> {
+        match self {
+            Self::Stream(_) => Some(""),
+            Self::Here { who, .. } => Some(who),
+            Self::Known(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stream(worker) => write!(f, "connection {worker}"),
+            Self::Here { who, at } => write!(f, "{who} at {at}"),
             Self::Known(name) => f.write_str(name),
         }
     }

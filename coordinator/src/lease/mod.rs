@@ -195,14 +195,20 @@ impl Scheduler {
         let able = self.workers.values().filter(|w| !w.draining && campaign.suits(w));
         able.map(|w| w.credit as usize).sum()
     }
+    /// Number of connected workers that have what a campaign needs.
+    pub fn able_to_work(&self, campaign: &str) -> usize {
+        let Some(campaign) = self.campaigns.get(campaign) else { return 0 };
+        self.workers.values().filter(|w| !w.draining && campaign.suits(w)).count()
+    }
     /// Number of workers that have this capability.
     pub fn able(&self, capability: &str) -> usize {
         self.workers.values().filter(|w| w.capabilities.contains(capability)).count()
     }
 
-    /// Whether some connected worker has all these capabilities.
-    pub fn suited(&self, needs: &BTreeSet<String>) -> bool {
-        self.workers.values().any(|w| !w.draining && needs.is_subset(&w.capabilities))
+    /// Whether some connected worker has all these capabilities and comes from none of these sources.
+    pub fn suited(&self, needs: &BTreeSet<String>, avoid: &BTreeSet<Source>) -> bool {
+        let suits = |w: &Worker| needs.is_subset(&w.capabilities) && !avoid.contains(&w.source);
+        self.workers.values().any(|w| !w.draining && suits(w))
     }
 
     /// Adds a worker. Its identity is new on every connection.
@@ -326,6 +332,52 @@ impl Scheduler {
         self.workers.entry(worker).and_modify(|w| w.proven |= taken);
         taken
     }
+    /// Gives an item of a range to another source, because the worker of the lease has no answer to it for want of memory.
+    /// False if there is no better answer: no other source is there, or none came for the item in time.
+    pub fn elsewhere(&mut self, lease: LeaseId, item: u64, now: u64) -> bool {
+        let Some(l) = self.leases.get(&lease) else { return false };
+        let (name, source) = (l.campaign.clone(), self.source(l.worker));
+        let Some(campaign) = self.campaigns.get(&name) else { return false };
+        let suspect = campaign.suspects.get(&item).cloned().unwrap_or_default();
+        let waited = !suspect.silent.0.is_empty() && !self.is_awaited(campaign, &suspect, now);
+        let mut suspect = suspect;
+        suspect.silent.0.insert(source);
+        suspect.silent.1 = now;
+        if waited || !self.is_awaited(campaign, &suspect, now) || self.has(Planted::MemoryMatches) {
+            return false;
+        }
+        if !self.leases.get_mut(&lease).is_some_and(|l| l.taken.insert(item)) {
+            self.counts.duplicate_items += 1;
+            return true;
+        }
+        self.counts.elsewhere += 1;
+        if let Some(campaign) = self.campaigns.get_mut(&name) {
+            campaign.pass_on(item, suspect);
+        }
+        self.turn(&name);
+        true
+    }
+    /// Gives the job of a lease to another source, because its worker has no answer for want of memory. False if that source
+    /// had none before, or no other is there.
+    pub fn pass_on(&mut self, lease: LeaseId) -> bool {
+        let Some(Lease { work: Work::Job(id), worker, .. }) = self.leases.get(&lease) else { return false };
+        let (id, source) = (*id, self.source(*worker));
+        let Some(job) = self.jobs.get_mut(&id) else { return false };
+        let new = job.avoid.insert(source);
+        // It has waited for nobody yet.
+        job.since = None;
+        self.unseen.push(id);
+        let passes = new && self.has_others(id);
+        if passes {
+            self.lose(lease, 0, None);
+        }
+        passes
+    }
+    /// Takes a lease back from its worker, which cannot do it: a process was killed from outside. It counts as a loss.
+    pub fn abort(&mut self, lease: LeaseId) {
+        self.counts.aborted += 1;
+        self.lose(lease, LOSS, None);
+    }
     /// Ends a lease. False if it goes on, because some of its items are not taken yet.
     pub fn done(&mut self, lease: LeaseId) -> bool {
         let Some(l) = self.leases.get(&lease) else { return false };
@@ -438,7 +490,7 @@ impl Scheduler {
     fn grant(&mut self, worker: WorkerId, now: u64, barren: &mut BTreeSet<ClassId>) -> bool {
         let Some(w) = self.workers.get(&worker).filter(|w| w.credit > 0) else { return false };
         let picked = self.pick_job(w, now).or_else(|| {
-            let range = (!barren.contains(&w.class)).then(|| self.pick_range(w)).flatten();
+            let range = (!barren.contains(&w.class)).then(|| self.pick_range(w, now)).flatten();
             // A range that this worker may not have may be for another of its class.
             if range.is_none() && !self.has_suspects(w) {
                 barren.insert(w.class);
@@ -502,10 +554,10 @@ impl Scheduler {
             && job.tools.iter().all(|tool| w.capabilities.contains(tool) || !had(tool))
     }
 
-    fn pick_range(&self, w: &Worker) -> Option<(String, Work)> {
+    fn pick_range(&self, w: &Worker, now: u64) -> Option<(String, Work)> {
         let range = |name: &String| {
             let campaign = self.campaigns.get(name).filter(|c| c.suits(w))?;
-            let Range { start: from, end: to } = campaign.next_of(|s| self.may_have(w, campaign, s))?;
+            let Range { start: from, end: to } = campaign.next_of(|s| self.may_have(w, campaign, s, now))?;
             let to = to.min(from.saturating_add(campaign.spec.batch.max(1)));
             Some((name.clone(), Work::Range { from, to }))
         };

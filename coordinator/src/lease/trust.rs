@@ -1,7 +1,8 @@
 //! Which workers are independent of each other, and who gets a job that somebody else has to do.
 //!
 //! Contract: two workers are independent if their sources differ. A source is a credential on a host, as the door knows
-//! them. Where nobody has to identify himself, each connection counts as a source of its own.
+//! them. Where nobody has to identify himself, each connection counts as a source of its own. Workers are at home if one
+//! owner runs all of them on this machine.
 //!
 //! An item or a job is given up when it has ended several workers, not when one worker has ended several times. A worker
 //! that ends before it has delivered anything may have ended by itself, and so may one that lost the item before. Their
@@ -9,7 +10,7 @@
 
 use super::Scheduler;
 use super::ids::{JobId, LeaseId, Source, WorkerId};
-use super::types::{Campaign, FAULT, Job, Suspect, Worker};
+use super::types::{Campaign, FAULT, Job, PATIENCE, Suspect, Worker};
 use crate::trial::Planted;
 use std::collections::BTreeSet;
 
@@ -26,6 +27,12 @@ impl Scheduler {
     pub fn holder(&self, lease: LeaseId) -> Source {
         let worker = self.leases.get(&lease).map_or(WorkerId(0), |lease| lease.worker);
         self.source(worker)
+    }
+    /// Whether all connected workers are of one owner on this machine, so that a second one would say no more.
+    pub fn at_home(&self) -> bool {
+        let mut owners = self.workers.values().map(|w| w.source.owner());
+        let first = owners.next().unwrap_or_default();
+        self.workers.is_empty() || first.is_some() && owners.all(|owner| owner == first)
     }
     /// The sources of the connected workers.
     pub fn sources(&self) -> BTreeSet<&Source> {
@@ -82,8 +89,23 @@ impl Scheduler {
             false => blame.min(FAULT),
         }
     }
-    /// Whether a worker may have an item that was lost.
-    pub(super) fn may_have(&self, w: &Worker, campaign: &Campaign, suspect: &Suspect) -> bool {
+    /// Whether an item waits for a source that may have an answer to it: one that works, or one that comes in time.
+    pub(super) fn is_awaited(&self, campaign: &Campaign, suspect: &Suspect, now: u64) -> bool {
+        let (silent, since) = &suspect.silent;
+        let works = |w: &Worker| !w.draining && (w.credit > 0 || !w.leases.is_empty());
+        let other = |w: &Worker| works(w) && campaign.suits(w) && !silent.contains(&w.source);
+        let patience = if self.at_home() { 1 } else { PATIENCE };
+        let late = now.saturating_sub(*since) > self.config.avoid_ms.saturating_mul(patience);
+        !late || self.workers.values().any(other)
+    }
+    /// Whether a worker may have an item that was lost, or to which somebody has no answer.
+    pub(super) fn may_have(&self, w: &Worker, campaign: &Campaign, suspect: &Suspect, now: u64) -> bool {
+        if suspect.silent.0.contains(&w.source) && self.is_awaited(campaign, suspect, now) {
+            return false;
+        }
+        if suspect.by.is_empty() {
+            return true;
+        }
         let lost_it = suspect.by.contains(&w.source)
             && !self.is_alone(|o| campaign.suits(o) && !suspect.by.contains(&o.source));
         self.has(Planted::BlamesItems) || self.is_trusted(w, |o| campaign.suits(o)) && !lost_it

@@ -13,6 +13,12 @@ pub(super) const LOSS: u32 = 16;
 /// in the end.
 pub(super) const FAULT: u32 = 1;
 
+/// Items of a campaign that were lost or have no answer; with more of them, they are done before all others.
+pub(super) const SUSPECTS_MAX: usize = 65_536;
+
+/// How much longer than a job an item, or a range, waits for another source: it comes after all jobs.
+pub const PATIENCE: u64 = 6;
+
 /// Largest number of waiting leases that is reported.
 pub const WAITING_MAX: u64 = 1_000_000;
 
@@ -28,7 +34,8 @@ pub struct Config {
     pub progress_ms: u64,
     /// Longest time between a cancellation and its acknowledgement.
     pub kill_ms: u64,
-    /// Longest time a job waits for a worker other than the one it avoids.
+    /// Longest time a job waits for a worker other than the one it avoids. An item waits [`PATIENCE`] times as long, where
+    /// workers come from elsewhere.
     pub avoid_ms: u64,
     /// Longest time an exploration continues without a client that asks about it.
     pub rest_ms: u64,
@@ -182,6 +189,10 @@ pub struct Counts {
     pub expired: u64,
     /// Items given up.
     pub quarantined: u64,
+    /// Leases that workers gave back, because a process was killed that did them.
+    pub aborted: u64,
+    /// Items that went to another source, because one had no answer for want of memory.
+    pub elsewhere: u64,
 }
 
 /// Refusal of a worker: the fleet has its largest size.
@@ -205,13 +216,15 @@ pub(super) struct Campaign {
     pub(super) turn: Option<u64>,
 }
 
-/// An item that was lost: it may be what ends its workers.
+/// An item that was lost, or to which somebody has no answer: it may be what ends its workers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Suspect {
     /// Its losses, in units of [`FAULT`].
     pub(super) weight: u32,
     /// The sources whose workers lost it.
     pub(super) by: BTreeSet<Source>,
+    /// The sources that have no answer to it, and when the last of them said so.
+    pub(super) silent: (BTreeSet<Source>, u64),
 }
 
 impl Campaign {
@@ -222,8 +235,17 @@ impl Campaign {
     /// The next range in no lease that this worker may have, whole. `may`: whether it may have a suspect.
     pub(super) fn next_of(&self, may: impl Fn(&Suspect) -> bool) -> Option<Range<u64>> {
         let below = self.pending.range(..self.limit);
-        let free = |from: &u64| self.suspects.get(from).is_none_or(&may);
+        let full = self.suspects.len() >= SUSPECTS_MAX;
+        let free = |from: &u64| self.suspects.get(from).map_or(!full, &may);
         below.filter(|(from, _)| free(from)).map(|(from, to)| *from..*to).next()
+    }
+    /// Puts back an item to which some sources have no answer. Neighbours to which the same have none stay together.
+    pub(super) fn pass_on(&mut self, item: u64, suspect: Suspect) {
+        let alike = |other: &Suspect| other.by.is_empty() && other.silent.0 == suspect.silent.0;
+        let before = self.pending.range(..item).next_back().map(|(from, to)| (*from, *to));
+        let joined = before.filter(|(from, to)| *to == item && self.suspects.get(from).is_some_and(alike));
+        self.pending.insert(joined.map_or(item, |(from, _)| from), item + 1);
+        self.suspects.insert(item, suspect);
     }
     pub(super) fn suits(&self, w: &Worker) -> bool {
         let spec = &self.spec;

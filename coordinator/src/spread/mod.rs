@@ -14,13 +14,15 @@
 //!
 //! If a worker could take a piece and none waits, a holder is asked to give one away. An exploration that no client asks about
 //! for a minute ([`crate::lease::Config::rest_ms`]) rests, and continues when a client asks again. A share of the counts is
-//! compared with those of another source ([`repeat`]). The executions that they name as deciding are not: the client visits each again.
+//! compared with those of another source ([`repeat`]), and so are the executions that they mark as deciding. The client visits
+//! each marked execution again.
 
 mod frontier;
 mod repeat;
 mod wire;
 
 use crate::base::{Base, unix_ms};
+use crate::belief::is_silent;
 use crate::draw::Draw;
 use crate::lease::{CampaignSpec, JobId, Kind, LeaseId, WorkerId};
 use crate::{Error, v1};
@@ -91,6 +93,8 @@ struct SharedExploration {
     told: Explored,
     frontier: Frontier,
     marks: BTreeMap<String, Vec<u32>>,
+    /// The least name of a mark for which there was no room.
+    marks_cut: Option<String>,
     /// The holder of each leased piece.
     lent: BTreeMap<JobId, Lent>,
     /// Checks by worker, and leases, since this process started.
@@ -116,6 +120,7 @@ impl SharedExploration {
             explored: stored.explored,
             frontier: Frontier::of(stored.pieces),
             marks: stored.marks,
+            marks_cut: None,
             lent: BTreeMap::new(),
             checks: BTreeMap::new(),
             leases: 0,
@@ -123,6 +128,14 @@ impl SharedExploration {
             rests: false,
             drawn: Drawn::default(),
         }
+    }
+
+    /// Whether there may be no room for a mark of this name, here or at a worker.
+    fn is_cut(&self, name: &str) -> bool {
+        let full = self.marks.len() >= wire::MARKS_MAX;
+        let last = self.marks.last_key_value().filter(|_| full);
+        self.marks_cut.as_deref().is_some_and(|cut| name >= cut)
+            || last.is_some_and(|(last, _)| name > last.as_str())
     }
 
     /// Counts what was explored behind a node.
@@ -148,6 +161,7 @@ impl SharedExploration {
         while self.marks.len() > wire::MARKS_MAX || decisions > NODES_MAX {
             let Some((name, path)) = self.marks.pop_last() else { break };
             decisions -= path.len();
+            self.marks_cut = Some(self.marks_cut.take().map_or(name.clone(), |cut| cut.min(name.clone())));
             writes.push(Write::Mark { id, name, path: None });
         }
         let limit = self.exploration.executions;
@@ -374,6 +388,12 @@ impl Spread {
             return Ok(());
         };
         let (step, new, bytes) = wire::step(report)?;
+        // For want of memory a worker says nothing about the program.
+        if matches!(&step, PieceStep::Unsupported { reason, .. } if is_silent(reason))
+            && base.fleet.pass_on(lease)
+        {
+            return Ok(());
+        }
         let executions = new.complete.saturating_add(new.blocked);
         let mut counted = 0;
         let Some(shared) = self.all.get_mut(&id) else { return Ok(()) };

@@ -2,27 +2,34 @@
 //!
 //! Contract: the coordinator draws a share of the stretches when they are counted ([`crate::draw`]), and the last one if
 //! none was drawn before. A worker of another source explores the stretch again. If both found as many executions with the
-//! same sum of numbers, its executions were seen twice. If not, a third source decides; without one the dispute stays open.
+//! same sum of numbers and mark the same ones, its executions were seen twice. If not, a third source decides; without one
+//! the dispute stays open. The holder of a piece tells each mark once, so one that it told before may be missing.
 //! An exploration with a count that was contradicted, or with an open dispute, has failed. It ends after the stretches
 //! that wait for a second source, unless none is there, or none comes in time once nothing else is left.
 
-use super::wire::{self, PieceStep};
-use super::{Piece, Spread, turn};
+use super::wire::{self, MARKS_MAX, PieceStep};
+use super::{Piece, Spread, order, turn};
 use crate::base::Base;
 use crate::lease::{JobId, Kind, LeaseId, Source};
 use crate::repeat::fleet_finding;
+use crate::trial::Planted;
 use crate::v1;
 use moire_corpus::{Finding, Hash, Stretch, Write};
+use std::collections::BTreeMap;
 
 /// Most stretches of all explorations that wait for a second source. No more are drawn then.
 const REPEATS_MAX: usize = 256;
 
-/// The count of one source in a stretch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The count of one source in a stretch, and what it marked there.
+#[derive(Clone, Debug, Default)]
 struct Sum {
     complete: u64,
     blocked: u64,
     digest: u64,
+    /// Whether it hit a limit, there or earlier in its piece.
+    bounded: bool,
+    /// Hashes of the paths of its marks, by the names of the marks.
+    marks: BTreeMap<String, Hash>,
 }
 
 impl Sum {
@@ -30,9 +37,30 @@ impl Sum {
         self.complete = self.complete.saturating_add(new.complete);
         self.blocked = self.blocked.saturating_add(new.blocked);
         self.digest = self.digest.wrapping_add(new.digest);
+        self.bounded |= !new.bounded.is_empty();
+        let path = |node: &v1::Node| Hash::of(format!("{:?}", node.path).as_bytes());
+        for (name, node) in &new.marks {
+            self.marks.entry(name.clone()).or_insert_with(|| path(node));
+        }
+        while self.marks.len() > MARKS_MAX {
+            self.marks.pop_last();
+        }
     }
     fn executions(&self) -> u64 {
         self.complete.saturating_add(self.blocked)
+    }
+    fn counts_as(&self, other: &Self) -> bool {
+        let counts = |sum: &Self| (sum.complete, sum.blocked, sum.digest);
+        counts(self) == counts(other)
+    }
+    /// Whether it marks what `other` does. `told` has the names of marks that may be missing here, `cut` of those that may
+    /// be missing anywhere.
+    fn marks_as(&self, other: &Self, told: impl Fn(&str) -> bool, cut: impl Fn(&str) -> bool) -> bool {
+        let mut own = self.marks.iter().filter(|(name, _)| !cut(name));
+        let mut others = other.marks.iter().filter(|(name, _)| !cut(name));
+        own.all(|(name, path)| other.marks.get(name) == Some(path))
+            && others.all(|(name, _)| self.marks.contains_key(name) || told(name))
+            && (self.bounded || !other.bounded)
     }
 }
 
@@ -140,12 +168,27 @@ impl Spread {
         Ok(())
     }
 
+    /// Whether the first count of a stretch says what another one says.
+    fn agree(
+        &self,
+        base: &Base,
+        Repeat { exploration: id, stretch, first, .. }: &Repeat,
+        other: &Sum,
+    ) -> bool {
+        let Some(shared) = self.all.get(id) else { return false };
+        let behind = &stretch.behind;
+        let before = |path: &Vec<u32>| !behind.is_empty() && order(path, behind).is_le();
+        let told = |name: &str| shared.marks.get(name).is_some_and(before);
+        let marks = || first.1.marks_as(other, told, |name| shared.is_cut(name));
+        first.1.counts_as(other) && (base.trial.has(Planted::MarksUncompared) || marks())
+    }
+
     /// Compares the counts of a stretch.
     fn compare(&mut self, base: &mut Base, mut repeat: Repeat, by: Source) {
         let (id, sum) = (repeat.exploration, std::mem::take(&mut repeat.now.1));
         let executions = repeat.first.1.executions();
         match repeat.second.take() {
-            second if sum == repeat.first.1 => {
+            second if self.agree(base, &repeat, &sum) => {
                 base.suspects.right([&repeat.first.0, &by]);
                 if let Some(shared) = self.all.get_mut(&id) {
                     shared.explored.twice = shared.explored.twice.saturating_add(executions);
@@ -163,7 +206,7 @@ impl Spread {
                     self.open(base, &repeat);
                 }
             }
-            Some(second) if sum == second.1 => {
+            Some(second) if sum.counts_as(&second.1) && sum.marks_as(&second.1, |_| false, |_| false) => {
                 base.suspects.right([&second.0, &by]);
                 base.suspects.wrong(&repeat.first.0, &base.fleet);
                 let who = repeat.first.0.to_string();

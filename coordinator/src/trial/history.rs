@@ -94,6 +94,13 @@ pub enum Event {
         /// The items.
         items: Vec<u64>,
     },
+    /// A worker has no answer to an item of a lease, or to what is left of the lease: others get it.
+    GivenBack {
+        /// The lease.
+        lease: LeaseId,
+        /// The item; `None`: all that is left.
+        item: Option<u64>,
+    },
     /// A lease has delivered everything.
     Finished {
         /// The lease.
@@ -135,8 +142,17 @@ pub enum Event {
         executions: u64,
         /// The sum of their numbers.
         digest: u64,
+        /// The hash of what is marked; 0 before the end.
+        marks: u64,
         /// Nothing is left.
         over: bool,
+        /// It ended because workers contradict each other.
+        failed: bool,
+    },
+    /// A finding was run again.
+    Retested {
+        /// Whether it is open.
+        open: bool,
     },
     /// The coordinator's process was killed.
     Killed,

@@ -48,11 +48,17 @@ pub enum Planted {
     ChargesClaims,
     /// Each end of a worker counts in full against the item it was working on.
     BlamesItems,
+    /// Two counts of a stretch agree, whatever executions they mark.
+    MarksUncompared,
+    /// One source that says so closes a finding.
+    RetestsAlone,
+    /// An answer for want of memory is taken from the first source that gives it.
+    MemoryMatches,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 20] = [
         Self::AnyEpoch,
         Self::AnyOwner,
         Self::CountsTwice,
@@ -70,6 +76,9 @@ impl Planted {
         Self::ForgetsPieces,
         Self::ChargesClaims,
         Self::BlamesItems,
+        Self::MarksUncompared,
+        Self::RetestsAlone,
+        Self::MemoryMatches,
     ];
 }
 
@@ -80,6 +89,8 @@ pub struct Trial {
     pub planted: Option<Planted>,
     /// Is called with each event.
     pub tell: Option<Arc<dyn Fn(Event) + Send + Sync>>,
+    /// Workers come from elsewhere, each of a source that has its name.
+    pub apart: bool,
 }
 
 impl fmt::Debug for Trial {

@@ -224,11 +224,11 @@ fn a_job_waits_for_a_worker_with_its_tool_while_one_is_connected() {
     let class = || BTreeSet::from(["sm_100a".to_owned()]);
     let device = fleet.job("", Kind::Verify, None);
     fleet.needs(device, class());
-    assert!(!fleet.suited(&class()));
+    assert!(!fleet.suited(&class(), &BTreeSet::new()));
     assert_eq!(granted(fleet.poll(0)), []);
     let right = fleet.hello(["sm_100a".to_owned(), "ptx".to_owned()].into(), "f", 0).unwrap();
     fleet.credit(right, 1, 0);
-    assert!(fleet.suited(&class()));
+    assert!(fleet.suited(&class(), &BTreeSet::new()));
     assert_eq!(granted(fleet.poll(0)), [(right, Work::Job(device))]);
 }
 
@@ -370,4 +370,103 @@ fn an_item_that_ends_its_workers_is_given_up_beside_others() {
     }
     assert_eq!((taken.len(), given_up), (39, vec![9]));
     assert!(ended <= 80, "{ended} workers were lost");
+}
+
+/// A worker with credit, of a source of this name, or of none.
+fn joined(fleet: &mut Scheduler, source: Option<&str>) -> WorkerId {
+    let id = fleet.hello(BTreeSet::new(), "f", 0).unwrap();
+    if let Some(name) = source {
+        fleet.comes_from(id, Source::Known(name.to_owned()));
+    }
+    fleet.credit(id, 8, 0);
+    id
+}
+
+/// The leases on ranges that are given out: worker, lease, first item and one past the last.
+fn ranges(fleet: &mut Scheduler, now: u64) -> Vec<(WorkerId, LeaseId, u64, u64)> {
+    let range = |action| match action {
+        Action::Grant { worker, lease, grant, .. } => match grant.work {
+            Work::Range { from, to } => Some((worker, lease, from, to)),
+            Work::Job(_) => None,
+        },
+        _ => None,
+    };
+    fleet.poll(now).into_iter().filter_map(range).collect()
+}
+
+#[test]
+fn an_item_without_memory_for_it_is_asked_of_another_source() {
+    let config = Config { avoid_ms: 100, liveness_ms: 9_000, progress_ms: 9_000, ..Config::default() };
+    let mut fleet = Scheduler::new(config);
+    fleet.campaign("c", spec(2, 2, 1));
+    let (first, second) = (joined(&mut fleet, Some("a")), joined(&mut fleet, Some("b")));
+    assert!(!fleet.at_home());
+    let [(worker, lease, 0, 2)] = ranges(&mut fleet, 0)[..] else { panic!("one lease") };
+    assert_eq!(worker, first);
+    assert!(fleet.elsewhere(lease, 0, 0));
+    assert!(!fleet.take_item(lease, 0), "it is not this lease's any more");
+    assert!(fleet.take_item(lease, 1) && fleet.done(lease));
+    let [(worker, lease, 0, 1)] = ranges(&mut fleet, 0)[..] else { panic!("the other source") };
+    assert_eq!(worker, second);
+    // A third one may come, for a while.
+    assert!(fleet.elsewhere(lease, 0, 10) && fleet.done(lease));
+    let patience = 100 * PATIENCE;
+    assert_eq!(ranges(&mut fleet, 10 + patience), []);
+    let [(_, lease, 0, 1)] = ranges(&mut fleet, 11 + patience)[..] else { panic!("nobody else came") };
+    assert!(!fleet.elsewhere(lease, 0, 11 + patience), "there is no better answer");
+    assert!(fleet.take_item(lease, 0) && fleet.done(lease));
+    assert_eq!((fleet.counts().elsewhere, fleet.counts().quarantined), (2, 0));
+}
+
+#[test]
+fn at_home_items_without_memory_wait_for_a_moment() {
+    let config = Config { avoid_ms: 100, liveness_ms: 9_000, progress_ms: 9_000, ..Config::default() };
+    let mut fleet = Scheduler::new(config);
+    fleet.campaign("c", spec(4, 4, 1));
+    let first = joined(&mut fleet, None);
+    assert!(fleet.at_home());
+    let [(_, lease, 0, 4)] = ranges(&mut fleet, 0)[..] else { panic!("one lease") };
+    assert!((0..4).all(|item| fleet.elsewhere(lease, item, 0)) && fleet.done(lease));
+    assert_eq!(ranges(&mut fleet, 100), [], "somebody may come");
+    let [(_, lease, 0, 4)] = ranges(&mut fleet, 101)[..] else { panic!("nobody came") };
+    assert!(!fleet.elsewhere(lease, 0, 101) && fleet.take_item(lease, 0));
+    // Somebody came meanwhile.
+    let second = joined(&mut fleet, None);
+    assert!((1..4).all(|item| fleet.elsewhere(lease, item, 101)) && fleet.done(lease));
+    let [(worker, lease, 1, 4)] = ranges(&mut fleet, 101)[..] else { panic!("the other one") };
+    assert_eq!(worker, second);
+    assert!((1..4).all(|item| fleet.take_item(lease, item)) && fleet.done(lease));
+    let here = |who: &str| Source::Here { who: who.to_owned(), at: [127, 0, 0, 1].into() };
+    fleet.comes_from(first, here("me"));
+    fleet.comes_from(second, here("me"));
+    assert!(fleet.at_home(), "one owner");
+    fleet.comes_from(second, here("you"));
+    assert!(!fleet.at_home(), "two owners");
+}
+
+#[test]
+fn a_lease_that_is_given_back_goes_to_others() {
+    let mut fleet = Scheduler::new(Config::default());
+    fleet.campaign("c", spec(4, 4, 1));
+    let first = joined(&mut fleet, Some("a"));
+    let [(_, lease, 0, 4)] = ranges(&mut fleet, 0)[..] else { panic!("one lease") };
+    let second = joined(&mut fleet, Some("b"));
+    assert!(fleet.take_item(lease, 0));
+    fleet.abort(lease);
+    assert!(fleet.check(first, lease, 7, 0).is_none(), "it is over");
+    let mut all = ranges(&mut fleet, 0);
+    all.sort_by_key(|range| range.2);
+    let items: Vec<_> = all.iter().map(|(worker, _, from, to)| (*worker == second, *from, *to)).collect();
+    assert_eq!((items[0].1..items[0].2, items[1].1..items[1].2), (1..2, 2..4), "{items:?}");
+    assert_eq!((fleet.counts().aborted, fleet.counts().lost), (1, 1));
+    // What ends a lease everywhere is given up, and said.
+    let mut fleet = Scheduler::new(Config { attempts_max: 3, ..Config::default() });
+    fleet.campaign("c", spec(1, 1, 1));
+    joined(&mut fleet, Some("a"));
+    for _ in 0..3 {
+        let [(_, lease, 0, 1)] = ranges(&mut fleet, 0)[..] else { panic!("one lease") };
+        fleet.abort(lease);
+    }
+    let given_up = Action::Quarantine { campaign: "c".to_owned(), item: 0 };
+    assert_eq!(fleet.poll(0), [given_up]);
 }

@@ -6,13 +6,20 @@ use moire_explore::search::share::Piece;
 use moire_explore::{Abstain, Summary};
 use moire_worker::job::*;
 use moire_worker::piece::{Exploration, Explored, Step};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A worker that counts `less` executions too few at every item and in every piece.
+/// A worker that counts `less` executions too few at every item and in every piece, and marks those executions.
 struct Counting {
     honest: Fake,
     less: u64,
+    marks: BTreeMap<String, Vec<u32>>,
+}
+
+/// What an honest worker marks.
+fn marks() -> BTreeMap<String, Vec<u32>> {
+    BTreeMap::from([("flag race".to_owned(), vec![1, 2]), ("place race P0:1 P1:1".to_owned(), vec![1, 2])])
 }
 
 impl Engine for Counting {
@@ -48,16 +55,25 @@ impl Engine for Counting {
     ) -> Result<Explored, Abstain> {
         let complete = 7 - self.less;
         let summary = Summary { complete, ..Summary::default() };
-        Ok(Explored { summary, digest: complete, ..Explored::default() })
+        Ok(Explored { summary, digest: complete, marks: self.marks.clone() })
     }
 }
 
 /// A coordinator that has this share done again, and workers that count so many executions too few.
 async fn fleet(dir: &std::path::Path, share: u32, less: &[u64]) -> Local {
+    workers(dir, share, less.iter().map(|less| (*less, marks()))).await
+}
+
+/// The same with workers that also mark these executions.
+async fn workers(
+    dir: &std::path::Path,
+    share: u32,
+    all: impl IntoIterator<Item = (u64, BTreeMap<String, Vec<u32>>)>,
+) -> Local {
     let config = Config { repeat_per_mille: share, secret: Some(5), ..Config::default() };
     let local = Local::start(dir, "127.0.0.1:0".parse().unwrap(), config).await.unwrap();
-    for (n, less) in (1..).zip(less) {
-        let engine = Arc::new(Counting { honest: Fake::default(), less: *less });
+    for (n, (less, marks)) in (1..).zip(all) {
+        let engine = Arc::new(Counting { honest: Fake::default(), less, marks });
         let options = moire_worker::Options { name: format!("w{n}"), threads: 1 };
         let addr = local.addr();
         tokio::spawn(async move { _ = moire_worker::work(addr, engine, options).await });
@@ -94,7 +110,10 @@ async fn a_worker_that_counts_wrong_becomes_a_finding_about_the_fleet() {
 /// The end of an exploration. The first worker gets the only piece.
 async fn explored(less: &[u64]) -> v1::ExploreStatus {
     let dir = tempfile::tempdir().unwrap();
-    let local = fleet(dir.path(), 20, less).await;
+    ended(fleet(dir.path(), 20, less).await).await
+}
+
+async fn ended(local: Local) -> v1::ExploreStatus {
     let asked = v1::Exploration {
         program: "any".to_owned(),
         tree: "tree".to_owned(),
@@ -126,4 +145,31 @@ async fn an_exploration_rests_on_two_workers_where_there_are_two() {
     assert!(open.failed.contains("differ"), "{open:?}");
     let right = explored(&[0, 1, 0]).await;
     assert_eq!((executions(&right), right.twice, right.failed.as_str()), (7, 7, ""));
+}
+
+/// A race that one worker leaves out, moves or makes up is none, or is one, by the word of that worker alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_decides_a_verdict_is_compared_as_the_counts_are() {
+    let end = async |liar: &BTreeMap<String, Vec<u32>>, honest: usize| {
+        let dir = tempfile::tempdir().unwrap();
+        let honest = std::iter::repeat_n(marks(), honest);
+        let all = std::iter::once(liar.clone()).chain(honest).map(|marks| (0, marks));
+        ended(workers(dir.path(), 20, all).await).await
+    };
+    let agreed = end(&marks(), 1).await;
+    assert_eq!((agreed.twice, agreed.failed.as_str()), (7, ""));
+    let without = |name: &str| marks().into_iter().filter(|(n, _)| n != name).collect::<BTreeMap<_, _>>();
+    let lies = [
+        BTreeMap::new(),
+        without("flag race"),
+        without("place race P0:1 P1:1"),
+        marks().into_keys().map(|name| (name, vec![0])).collect(),
+        marks().into_iter().chain([("flag other".to_owned(), vec![3])]).collect(),
+    ];
+    for lie in lies {
+        let open = end(&lie, 1).await;
+        assert!(open.failed.contains("differ") && open.twice == 0, "{lie:?}: {open:?}");
+        let contradicted = end(&lie, 2).await;
+        assert!(contradicted.failed.contains("two workers contradict"), "{lie:?}: {contradicted:?}");
+    }
 }

@@ -324,6 +324,9 @@ pub struct Report {
     /// Step of an explore lease; with done: everything left of the piece is explored.
     #[prost(message, optional, tag = "8")]
     pub explore: ::core::option::Option<ExploreStep>,
+    /// If set: why the worker gives the lease back. What it has not reported goes to others.
+    #[prost(string, tag = "9")]
+    pub aborted: ::prost::alloc::string::String,
 }
 /// One change to the piece of an explore lease. Steps are taken in the order in which they come.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1011,6 +1014,9 @@ pub struct CampaignStatus {
     /// Items with claims that are still being run again or reduced.
     #[prost(uint64, tag = "15")]
     pub unverified: u64,
+    /// Connected workers that have what the campaign needs, while it runs.
+    #[prost(uint32, tag = "16")]
+    pub able: u32,
 }
 /// Which findings.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

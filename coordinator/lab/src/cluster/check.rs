@@ -14,7 +14,9 @@
 //!   a lease, and the acknowledgement of a cancellation.
 //! * `workers`: a worker reports only on leases that it holds, with their epoch, and not after they were cancelled. It
 //!   acknowledges a cancellation once, and reports nothing on that lease afterwards.
-//! * `pieces`: reported totals of an exploration survive each restart, and at the end they are those of one thread.
+//! * `pieces`: reported totals of an exploration survive each restart, and at the end they are those of one thread, and so
+//!   are the executions that are marked; where a worker lies about them, an end without totals will do.
+//! * `belief`: no finding is closed that an honest worker still sees.
 //! * `end`: the campaign and the exploration end, and the campaign ends with the digest of a run without faults.
 
 use moire_coordinator::lease::{Config, JobId, LeaseId, LeaseTicks, Work, WorkerId};
@@ -33,6 +35,8 @@ pub(super) struct Terms {
     pub(super) digest: Option<String>,
     /// The totals that one thread finds for the exploration, if the run has one.
     pub(super) explored: Option<Totals>,
+    /// Whether a worker always lies.
+    pub(super) lies: bool,
 }
 
 /// The totals of an exploration.
@@ -41,6 +45,8 @@ pub(super) struct Totals {
     pub(super) executions: u64,
     /// The sum of the executions' numbers.
     pub(super) digest: u64,
+    /// The hash of what is marked; 0 before the end.
+    pub(super) marks: u64,
 }
 
 /// Longest delay with which a clock may be checked.
@@ -67,6 +73,23 @@ struct Live {
     ticks: u64,
     progressed: u64,
     cancelled: Option<u64>,
+    /// Items that it gave back.
+    given: BTreeSet<u64>,
+    /// It may end at any time: workers contradict each other about what it is of.
+    disputed: bool,
+}
+
+impl Live {
+    /// Whether it holds some of this work.
+    fn holds(&self, work: Work) -> bool {
+        match (work, self.work) {
+            (Work::Range { from, to }, Work::Range { from: f, to: t }) => {
+                (from.max(f)..to.min(t)).any(|item| !self.given.contains(&item))
+            }
+            (Work::Job(a), Work::Job(b)) => a == b,
+            _ => false,
+        }
+    }
 }
 
 /// The state of one coordinator process.
@@ -120,6 +143,8 @@ struct Checker<'a> {
     spread: BTreeMap<String, LastLease>,
     /// The last reported totals of the exploration, and whether they were final.
     explored: Option<(Totals, bool)>,
+    /// Whether it ended because workers contradict each other.
+    failed: bool,
 }
 
 /// Finds all violations in a history of one campaign: events in order, each with its time in milliseconds.
@@ -139,6 +164,7 @@ pub(super) fn check(history: &[(u64, Event)], terms: &Terms) -> Vec<Violation> {
         starts: 0,
         spread: BTreeMap::new(),
         explored: None,
+        failed: false,
     };
     for (at, (now, event)) in history.iter().enumerate() {
         (checker.at, checker.now) = (at, checker.now.max(*now));
@@ -200,11 +226,15 @@ impl Checker<'_> {
             Event::Welcome { worker, .. } => self.heard(*worker, &[]),
             Event::Heard { worker, ticks } => self.heard(*worker, ticks),
             Event::Granted { worker, lease, epoch, campaign, work } => {
-                match *campaign == self.terms.campaign.0 {
-                    true => self.of_campaign(*lease, *epoch),
-                    false => self.of_exploration(*lease, *epoch, campaign),
+                match campaign.as_str() {
+                    // A client asked for it.
+                    "" => {}
+                    name if name == self.terms.campaign.0 => self.of_campaign(*lease, *epoch),
+                    name => self.of_exploration(*lease, *epoch, name),
                 }
                 self.grant(*worker, *lease, *epoch, *work);
+                let disputed = self.terms.lies && *campaign != self.terms.campaign.0;
+                self.here().leases.entry(*lease).and_modify(|live| live.disputed = disputed);
             }
             Event::Cancelled { lease } => self.cancelled(*lease),
             Event::KillAcked { worker, lease } => {
@@ -218,6 +248,10 @@ impl Checker<'_> {
                 self.reported(*worker, *lease, *epoch, *accepted);
             }
             Event::Taken { lease, items } => self.took(*lease, items),
+            Event::GivenBack { lease, item: None } => _ = self.here().leases.remove(lease),
+            Event::GivenBack { lease, item: Some(item) } => {
+                self.here().leases.entry(*lease).and_modify(|live| _ = live.given.insert(*item));
+            }
             Event::Finished { lease } => self.finished(*lease),
             Event::Quarantined { item, .. } => _ = self.quarantined.insert(*item),
             Event::Committed { items, .. } => self.committed(items),
@@ -231,8 +265,12 @@ impl Checker<'_> {
                 self.hold("durable", have == all, || format!("ended with {have} of {all} items durable"));
                 self.ended = Some(digest.clone());
             }
-            Event::Explored { executions, digest, over } => {
-                self.told(Totals { executions: *executions, digest: *digest }, *over);
+            Event::Explored { executions, digest, marks, over, failed } => {
+                self.failed |= *failed;
+                self.told(Totals { executions: *executions, digest: *digest, marks: *marks }, *over);
+            }
+            Event::Retested { open } => {
+                self.hold("belief", *open, || "a finding that shows is closed".to_owned());
             }
             _ => {}
         }
@@ -304,12 +342,7 @@ impl Checker<'_> {
         let process = self.here();
         let fresh = process.used.insert(lease);
         let known = process.heard.contains_key(&worker);
-        let overlap = |other: &Work| match (work, *other) {
-            (Work::Range { from, to }, Work::Range { from: f, to: t }) => from < t && f < to,
-            (Work::Job(a), Work::Job(b)) => a == b,
-            _ => false,
-        };
-        let held = process.leases.iter().find(|(_, l)| overlap(&l.work)).map(|(id, _)| *id);
+        let held = process.leases.iter().find(|(_, l)| l.holds(work)).map(|(id, _)| *id);
         let again: Vec<u64> = match work {
             Work::Range { from, to } => {
                 let counted = |i: &u64| process.taken.contains(i);
@@ -317,7 +350,9 @@ impl Checker<'_> {
             }
             Work::Job(id) => process.jobs_done.get(&id).map(|id| id.0).into_iter().collect(),
         };
-        let live = Live { worker, epoch, work, ticks: 0, progressed: now, cancelled: None };
+        let given = BTreeSet::new();
+        let live =
+            Live { worker, epoch, work, ticks: 0, progressed: now, cancelled: None, given, disputed: false };
         process.leases.insert(lease, live);
         let stored: Vec<u64> = match work {
             Work::Range { from, to } => self.durable.range(from..to).copied().collect(),
@@ -343,7 +378,7 @@ impl Checker<'_> {
         let Some(live) = self.here().leases.get_mut(&lease) else { return };
         live.cancelled.get_or_insert(now);
         let progressed = live.progressed;
-        let due = ended || now + GRAIN_MS > progressed + limit;
+        let due = ended || live.disputed || now + GRAIN_MS > progressed + limit;
         self.hold("clocks", due, || format!("lease {lease} is cancelled, with progress at {progressed}"));
     }
 
@@ -368,7 +403,7 @@ impl Checker<'_> {
         let now = self.now;
         let (mut own, mut same) = (false, false);
         if let Some(live) = self.here().leases.get_mut(&lease) {
-            own = live.worker == worker && live.cancelled.is_none();
+            own = live.worker == worker && live.cancelled.is_none() && (accepted || !live.disputed);
             same = live.epoch == epoch;
             if own && same {
                 live.progressed = now;
@@ -383,7 +418,7 @@ impl Checker<'_> {
 
     fn took(&mut self, lease: LeaseId, items: &[u64]) {
         for item in items {
-            let within = |l: &Live| matches!(l.work, Work::Range { from, to } if (from..to).contains(item));
+            let within = |l: &Live| l.holds(Work::Range { from: *item, to: item + 1 });
             let within = self.here().leases.get(&lease).is_some_and(within);
             let fresh = self.here().taken.insert(*item) && !self.durable.contains(item);
             self.hold("once", within, || {
@@ -396,7 +431,10 @@ impl Checker<'_> {
     fn finished(&mut self, lease: LeaseId) {
         let Some(live) = self.here().leases.remove(&lease) else { return };
         let missing = match live.work {
-            Work::Range { from, to } => (from..to).filter(|i| !self.here().taken.contains(i)).count(),
+            Work::Range { from, to } => {
+                let missing = |i: &u64| !self.here().taken.contains(i) && !live.given.contains(i);
+                (from..to).filter(missing).count()
+            }
             Work::Job(id) => usize::from(!self.here().jobs_done.insert(id)),
         };
         self.hold("once", missing == 0, || {
@@ -462,6 +500,7 @@ impl Checker<'_> {
         }
         let Some(alone) = self.terms.explored else { return };
         match self.explored {
+            Some((_, true)) if self.failed && self.terms.lies => {}
             Some((sum, true)) if sum == alone => {}
             Some((sum, true)) => {
                 self.wrong("pieces", format!("the fleet has {sum:?}, one thread {alone:?}"));
@@ -523,7 +562,7 @@ mod tests {
             Committed { campaign: campaign.clone(), items: vec![1] },
             Acknowledged { worker: WorkerId(1), campaign: campaign.clone(), items: vec![1] },
             Ended { campaign, digest: "d".to_owned() },
-            Explored { executions: 5, digest: 50, over: true },
+            Explored { executions: 5, digest: 50, marks: 7, over: true, failed: false },
         ];
         events.into_iter().enumerate().map(|(at, event)| (at as u64, event)).collect()
     }
@@ -531,8 +570,9 @@ mod tests {
     /// Returns the rules that a history breaks.
     fn broken(history: &[(u64, Event)]) -> Vec<&'static str> {
         let campaign = ("c".to_owned(), 2);
-        let explored = Some(Totals { executions: 5, digest: 50 });
-        let terms = Terms { config: CONFIG, campaign, digest: Some("d".to_owned()), explored };
+        let explored = Some(Totals { executions: 5, digest: 50, marks: 7 });
+        let digest = Some("d".to_owned());
+        let terms = Terms { config: CONFIG, campaign, digest, explored, lies: false };
         let mut rules: Vec<_> = check(history, &terms).into_iter().map(|v| v.rule).collect();
         rules.dedup();
         rules
@@ -593,7 +633,11 @@ mod tests {
 
     #[test]
     fn a_piece_that_is_lost_or_counted_twice_is_found() {
-        let told = |executions, over| Event::Explored { executions, digest: 10 * executions, over };
+        let of = |executions, marks, over| {
+            let digest = 10 * executions;
+            Event::Explored { executions, digest, marks, over, failed: false }
+        };
+        let told = |executions, over| of(executions, if over { 7 } else { 0 }, over);
         let with = |at: usize, event: Event| {
             let mut history = good();
             history.insert(at, (at as u64, event));
@@ -606,6 +650,10 @@ mod tests {
         let mut history = good();
         history[25].1 = told(4, true);
         assert_eq!(broken(&history), ["pieces"]);
+        history[25].1 = of(5, 8, true);
+        assert_eq!(broken(&history), ["pieces"], "another execution is marked");
+        assert_eq!(with(26, Event::Retested { open: true }), Vec::<&str>::new());
+        assert_eq!(with(26, Event::Retested { open: false }), ["belief"]);
         let leased = |epoch| {
             let (campaign, work) = ("explore/x".to_owned(), Work::Job(JobId(9)));
             (

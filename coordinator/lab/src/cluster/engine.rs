@@ -4,6 +4,7 @@
 //! a few executions at a time, because the pieces of an exploration have the shape of its tree.
 
 use super::check::Totals;
+use super::faults::Lie;
 use moire_cat::{Model, Variants};
 use moire_coordinator::v1;
 use moire_explore::search::LeafView;
@@ -18,13 +19,15 @@ use moire_worker::job::{
 use moire_worker::piece::{Exploration, Explored, Step};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 /// One item in this many breaks a rule.
 const BREAKS: u64 = 40;
 /// Executions between two reports on the progress of a piece.
 const SLICE: u64 = 3;
+/// What makes an execution one of those that are marked.
+const DIVISORS: std::ops::Range<u64> = 2..12;
 /// Starts the program of a false claim.
 const LIE: &str = "lie";
 /// Name of the tree of decisions.
@@ -47,6 +50,12 @@ pub(super) fn asked() -> v1::Exploration {
     }
 }
 
+/// A hash of what is marked.
+pub(super) fn number(marks: &BTreeMap<String, Vec<u32>>) -> u64 {
+    let hash = blake3::hash(format!("{marks:?}").as_bytes());
+    hash.as_bytes()[..8].iter().fold(0, |all, byte| all << 8 | u64::from(*byte))
+}
+
 /// Computes the totals of that exploration with one thread.
 pub(super) fn alone() -> Totals {
     static ALONE: LazyLock<Totals> = LazyLock::new(|| {
@@ -54,7 +63,7 @@ pub(super) fn alone() -> Totals {
         let holder = Holder { cancel: &once, tell: &|_| {}, slice: u64::MAX, seen: AtomicU64::new(0) };
         let explored = holder.explore(&whole).expect("the model has an answer");
         let executions = explored.summary.complete + explored.summary.blocked;
-        Totals { executions, digest: explored.digest }
+        Totals { executions, digest: explored.digest, marks: number(&explored.marks) }
     });
     *ALONE
 }
@@ -70,9 +79,9 @@ struct Holder<'a> {
 impl Holder<'_> {
     fn explore(&self, piece: &Piece) -> Result<Explored, Abstain> {
         let (program, model) = &*EXPLORED;
-        let mut sum = Sum { holder: self, digest: 0 };
+        let mut sum = Sum { holder: self, digest: 0, marks: BTreeMap::new() };
         let summary = explore_piece(program, model, piece, Some(self), &Limits::default(), &mut sum)?;
-        Ok(Explored { summary, digest: sum.digest, marks: BTreeMap::new() })
+        Ok(Explored { summary, digest: sum.digest, marks: sum.marks })
     }
 }
 
@@ -96,6 +105,8 @@ impl Giver for Holder<'_> {
 struct Sum<'a> {
     holder: &'a Holder<'a>,
     digest: u64,
+    /// The first execution whose number each of [`DIVISORS`] divides.
+    marks: BTreeMap<String, Vec<u32>>,
 }
 
 impl Visitor for Sum<'_> {
@@ -104,7 +115,11 @@ impl Visitor for Sum<'_> {
             return ControlFlow::Break(());
         }
         self.holder.seen.fetch_add(1, Ordering::Relaxed);
-        self.digest = self.digest.wrapping_add(leaf.digest());
+        let number = leaf.digest();
+        self.digest = self.digest.wrapping_add(number);
+        for divisor in DIVISORS.filter(|n| number.is_multiple_of(*n)) {
+            self.marks.entry(format!("divided by {divisor}")).or_insert_with(|| leaf.path().to_vec());
+        }
         ControlFlow::Continue(())
     }
     fn reached(&mut self, until: &[u32], so_far: &Summary) -> ControlFlow<()> {
@@ -112,7 +127,7 @@ impl Visitor for Sum<'_> {
             return ControlFlow::Continue(());
         }
         if !self.holder.cancel.is_cancelled() {
-            let explored = Explored { summary: *so_far, digest: self.digest, marks: BTreeMap::new() };
+            let explored = Explored { summary: *so_far, digest: self.digest, marks: self.marks.clone() };
             (self.holder.tell)(Step::Reached(until.to_vec(), explored));
         }
         ControlFlow::Break(())
@@ -123,6 +138,15 @@ impl Visitor for Sum<'_> {
 pub(super) struct Simple {
     /// One in this many items has a false claim, as faulty memory would cause it.
     pub(super) lies: u64,
+    /// What it always says wrongly.
+    pub(super) lie: Option<Lie>,
+    /// Whether findings are run again, which is when [`Lie::Refuted`] begins.
+    pub(super) again: Arc<AtomicBool>,
+}
+
+/// The pieces of a worker that marks nothing.
+fn unmarked(explored: Explored) -> Explored {
+    Explored { marks: BTreeMap::new(), ..explored }
 }
 
 impl Engine for Simple {
@@ -133,6 +157,10 @@ impl Engine for Simple {
         "simple".to_owned()
     }
     fn run(&self, item: &Item, _: &Cancel) -> ItemReport {
+        if self.lie == Some(Lie::Memory) {
+            let abstentions = BTreeMap::from([(moire_proto::MEMORY.to_owned(), 1)]);
+            return ItemReport { abstentions, ..ItemReport::default() };
+        }
         let hash = *blake3::hash(&item.index.to_le_bytes()).as_bytes();
         let row = EngineReport {
             engine: "simple".to_owned(),
@@ -149,7 +177,8 @@ impl Engine for Simple {
         ItemReport { program: hash, engines: vec![row], claims, ..ItemReport::default() }
     }
     fn verify(&self, claim: &Claim, _: &Cancel) -> Verification {
-        match claim.program.ends_with('3') || claim.program.starts_with(LIE) {
+        let refutes = self.lie == Some(Lie::Refuted) && self.again.load(Ordering::Relaxed);
+        match refutes || claim.program.ends_with('3') || claim.program.starts_with(LIE) {
             true => Verification::Refuted("not here".to_owned()),
             false => Verification::Confirmed,
         }
@@ -165,7 +194,15 @@ impl Engine for Simple {
         cancel: &Cancel,
         tell: &(dyn Fn(Step) + Sync),
     ) -> Result<Explored, Abstain> {
-        Holder { cancel, tell, slice: SLICE, seen: AtomicU64::new(0) }.explore(piece)
+        let silent = |step| match step {
+            Step::Reached(node, explored) => tell(Step::Reached(node, unmarked(explored))),
+            given => tell(given),
+        };
+        let holder = Holder { cancel, tell, slice: SLICE, seen: AtomicU64::new(0) };
+        match self.lie == Some(Lie::Unmarked) {
+            true => Holder { tell: &silent, ..holder }.explore(piece).map(unmarked),
+            false => holder.explore(piece),
+        }
     }
 }
 

@@ -95,7 +95,24 @@ pub(super) struct Nature {
     pub(super) drift: f64,
     /// One in so many items comes with a false claim.
     pub(super) lies: u64,
+    /// A lie of every answer.
+    pub(super) lie: Option<Lie>,
 }
+
+/// What a worker says wrongly, always.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lie {
+    /// Items need too much memory.
+    Memory,
+    /// No execution decides anything.
+    Unmarked,
+    /// Findings do not show any more.
+    Refuted,
+}
+
+/// From this seed on, workers come from elsewhere and one of them lies; there are no other faults, and everything is done
+/// again by another source.
+pub(super) const APART: u64 = 1 << 32;
 
 /// The plan of a run: its workers and its faults.
 #[derive(Clone, Debug)]
@@ -109,6 +126,8 @@ pub(super) struct FaultPlan {
     pub(super) workers: Vec<Nature>,
     /// The deeds in order of time, with times in milliseconds.
     pub(super) deeds: Vec<(u64, Deed)>,
+    /// Whether workers come from elsewhere.
+    pub(super) apart: bool,
 }
 
 /// Sizes of campaigns.
@@ -119,10 +138,27 @@ impl FaultPlan {
     pub(super) fn quiet(programs: u64) -> Self {
         let worker = Nature { threads: 2, item_ms: 20, ..Nature::default() };
         let workers = vec![worker.clone(), worker];
-        Self { seed: 0, programs, explores: true, latency_ms: 10, workers, deeds: Vec::new() }
+        Self { seed: 0, programs, explores: true, latency_ms: 10, workers, deeds: Vec::new(), apart: false }
+    }
+
+    /// Makes a plan in which the first of three workers lies.
+    fn apart(seed: u64) -> Self {
+        let mut random = Random(seed).fork(1);
+        let lie = [Lie::Memory, Lie::Unmarked, Lie::Refuted][usize::try_from(seed % 3).expect("below 3")];
+        let worker = |random: &mut Random| Nature {
+            threads: 1,
+            item_ms: random.pick(&[15, 40, 90]),
+            ..Nature::default()
+        };
+        let mut workers: Vec<_> = (0..3).map(|_| worker(&mut random)).collect();
+        workers[0].lie = Some(lie);
+        Self { seed, workers, apart: true, ..Self::quiet(random.pick(&SIZES)) }
     }
 
     pub(super) fn of(seed: u64) -> Self {
+        if seed >= APART {
+            return Self::apart(seed);
+        }
         let mut random = Random(seed).fork(1);
         let programs = random.pick(&SIZES);
         let latency_ms = random.pick(&[10, 60, 250]);
@@ -147,7 +183,7 @@ impl FaultPlan {
         }
         deeds.sort_by_key(|(at, _)| *at);
         let explores = Random(seed).fork(2).once_in(2);
-        Self { seed, programs, explores, latency_ms, workers, deeds }
+        Self { seed, programs, explores, latency_ms, workers, deeds, apart: false }
     }
 
     /// Counts the workers of each nature.
@@ -159,6 +195,9 @@ impl FaultPlan {
             }
             if worker.lies > 0 {
                 *counts.entry("worker with false claims").or_default() += 1;
+            }
+            if worker.lie.is_some() {
+                *counts.entry("worker that always lies").or_default() += 1;
             }
             if worker.drift > 0.0 {
                 *counts.entry("slow clock").or_default() += 1;
@@ -181,6 +220,7 @@ fn nature(random: &mut Random) -> Nature {
         later: random.pick(&[0, 2, 5]),
         drift,
         lies: 0,
+        lie: None,
     }
 }
 

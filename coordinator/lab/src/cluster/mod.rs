@@ -23,7 +23,7 @@ pub(crate) struct Cluster {
     /// Number of runs, each with its own seed
     #[arg(long, default_value_t = 100)]
     runs: u64,
-    /// Seed of the first run
+    /// Seed of the first run; from 4294967296 on, workers come from elsewhere and one of them lies
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Runs at one time [default: one per core]

@@ -73,10 +73,11 @@ impl Fleet {
         let name = format!("{}-{:?}", plan.seed, std::thread::current().id());
         let (seed, programs) = (plan.seed, plan.programs);
         let explored = plan.explores.then(engine::alone);
+        let lies = plan.workers.iter().any(|w| w.lie.is_some());
         let run = world::run(plan, bug, &self.place.join(name)).with_context(|| format!("seed {seed}"))?;
         let digest = self.quiet.get(&programs).cloned();
         let campaign = (world::CAMPAIGN.to_owned(), programs);
-        let terms = Terms { config: world::LEASE, campaign, digest: digest.clone(), explored };
+        let terms = Terms { config: world::LEASE, campaign, digest: digest.clone(), explored, lies };
         let mut violations = check(&run.history, &terms);
         if digest.is_some_and(|quiet| quiet != run.digest) && violations.is_empty() {
             let why = format!("the store has digest {}", run.digest);
@@ -252,11 +253,18 @@ fn planted(args: &Cluster, fleet: &Fleet, name: &str) -> Result<u8> {
     Ok(if missed == 0 { exit::CLEAN } else { exit::FINDING })
 }
 
+/// The first seed with which a bug may show: some need workers that come from elsewhere.
+fn first(seed: u64, bug: Bug) -> u64 {
+    use Planted::{MarksUncompared, MemoryMatches, RetestsAlone};
+    let apart = [MarksUncompared, MemoryMatches, RetestsAlone].map(Bug::Coordinator).contains(&bug);
+    if apart { seed.max(faults::APART) } else { seed }
+}
+
 /// Finds the first seed with which the checker finds a bug.
 fn find(args: &Cluster, fleet: &Fleet, bug: Bug) -> Result<Option<(u64, Vec<Violation>)>> {
-    let found = Mutex::new(BTreeMap::new());
-    fleet.each(args.seed, args.runs, Some(bug), |seed, judged| {
-        if args.history && seed == args.seed {
+    let (from, found) = (first(args.seed, bug), Mutex::new(BTreeMap::new()));
+    fleet.each(from, args.runs, Some(bug), |seed, judged| {
+        if args.history && seed == from {
             judged.run.history.iter().for_each(|(at, event)| println!("{at:>8} {event:?}"));
         }
         let clean = judged.violations.is_empty();
@@ -284,6 +292,13 @@ mod tests {
             .each(5_000, 60, None, |seed, judged| {
                 assert_eq!(judged.violations, [], "seed {seed}");
                 made.lock().unwrap().insert(seed, judged.run.history);
+                true
+            })
+            .unwrap();
+        fleet
+            .each(faults::APART, 12, None, |seed, judged| {
+                assert_eq!(judged.violations, [], "seed {seed}");
+                assert!(judged.run.counts.contains_key("worker that always lies"), "seed {seed}");
                 true
             })
             .unwrap();

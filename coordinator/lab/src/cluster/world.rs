@@ -87,6 +87,8 @@ struct Shared {
     cuts: Vec<Cut>,
     /// Whether a process is being killed at this moment.
     dying: Arc<AtomicBool>,
+    /// Whether the campaign is done, and its findings are run again.
+    again: Arc<AtomicBool>,
 }
 
 impl Shared {
@@ -123,31 +125,56 @@ async fn coordinate(shared: Arc<Shared>) -> turmoil::Result {
         _ => None,
     };
     let told = shared.clone();
-    let trial = trial::Trial { planted, tell: Some(Arc::new(move |event| told.tell(event))) };
+    let tell: Arc<dyn Fn(Event) + Send + Sync> = Arc::new(move |event| told.tell(event));
+    let trial = trial::Trial { planted, tell: Some(tell), apart: shared.plan.apart };
+    let share = if shared.plan.apart { 1000 } else { LEASE.repeat_per_mille };
+    let lease = lease::Config { repeat_per_mille: share, ..LEASE };
     let options = moire_corpus::Options {
         reserve_bytes: 4096,
         cache_bytes: 1 << 20,
         ..moire_corpus::Options::default()
     };
-    let local = Local::on_trial(&shared.store, options, LEASE, connections, trial)?;
+    let local = Local::on_trial(&shared.store, options, lease, connections, trial)?;
     if local.status(CAMPAIGN).await.is_err() {
         local.create(spec(shared.plan.programs)).await?;
     }
+    let explores = shared.plan.explores;
+    let id = if explores { local.explore(engine::asked()).await?.id } else { String::new() };
     let mut told = None;
     loop {
         let mut done = local.status(CAMPAIGN).await?.phase() == v1::CampaignPhase::Done;
-        if shared.plan.explores {
-            let status = local.explore(engine::asked()).await?;
-            let sum = status.explored.unwrap_or_default();
-            let (executions, digest, over) = (sum.complete + sum.blocked, sum.digest, status.over);
-            if told.replace((executions, over)) != Some((executions, over)) {
-                shared.tell(Event::Explored { executions, digest, over });
+        if done && shared.plan.apart && !shared.again.swap(true, Ordering::Relaxed) {
+            run_again(&shared, &local).await?;
+        }
+        if explores {
+            let now = explored(local.explored(&id).await?);
+            if told.as_ref() != Some(&now) {
+                shared.tell(now.clone());
             }
-            done &= over;
+            done &= matches!(now, Event::Explored { over: true, .. });
+            told = Some(now);
         }
         shared.done.store(done, Ordering::Relaxed);
         tokio::time::sleep(LOOK).await;
     }
+}
+
+/// The progress of an exploration as an event.
+fn explored(status: v1::ExploreStatus) -> Event {
+    let (over, failed, sum) = (status.over, !status.failed.is_empty(), status.explored.unwrap_or_default());
+    let marks = sum.marks.into_iter().map(|(name, node)| (name, node.path)).collect();
+    let marks = if over { engine::number(&marks) } else { 0 };
+    Event::Explored { executions: sum.complete + sum.blocked, digest: sum.digest, marks, over, failed }
+}
+
+/// Runs the findings of the campaign again, once each, and tells whether they are open then.
+async fn run_again(shared: &Shared, local: &Local) -> turmoil::Result {
+    let findings = local.findings().await?;
+    for finding in findings.into_iter().filter(|f| f.campaign == CAMPAIGN) {
+        let open = local.retest(&finding.id, 1).await?.is_open();
+        shared.tell(Event::Retested { open });
+    }
+    Ok(())
 }
 
 /// Runs a worker's process under a service manager, which starts it again when it ends.
@@ -174,7 +201,11 @@ async fn work(shared: Arc<Shared>, number: usize, life: u64) -> turmoil::Result 
         // The service manager starts it again, whatever the reason for its end.
         let _ = moire_worker::stay_on_trial(
             &link,
-            Arc::new(Simple { lies: shared.plan.workers[number].lies }),
+            Arc::new(Simple {
+                lies: shared.plan.workers[number].lies,
+                lie: shared.plan.workers[number].lie,
+                again: shared.again.clone(),
+            }),
             options,
             stop,
             trial,
@@ -262,6 +293,7 @@ pub(super) fn run(plan: FaultPlan, bug: Option<Bug>, place: &Path) -> Result<Run
         counts: Mutex::default(),
         done: AtomicBool::new(false),
         dying: Arc::default(),
+        again: Arc::default(),
         stops: Mutex::default(),
     });
     let ended = World::new(&shared).run();

@@ -103,3 +103,99 @@ async fn who_is_wrong_again_and_again_is_sent_away() {
     local.stop().await.unwrap();
     tasks.into_iter().for_each(|task| task.abort());
 }
+
+/// A worker that cannot say makes no claim vanish: another one is asked. If that one cannot say either, it is counted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_does_not_vanish_because_one_worker_cannot_say() {
+    use v1::verify_result::Answer::{Abstained, Confirmed};
+    for last in [Confirmed, Abstained] {
+        let dir = tempfile::tempdir().unwrap();
+        let local = start(dir.path(), patient()).await;
+        local.create(spec(10)).await.unwrap();
+        let (mut claimant, mut mute) = (Hand::new(&local).await, Hand::new(&local).await);
+        let mut third = Hand::new(&local).await;
+        let lease = claimant.lease().await;
+        claimant.report(all(&lease)).await;
+        for (hand, said) in [(&mut mute, Abstained), (&mut third, last)] {
+            let lease = hand.lease().await;
+            assert!(matches!(&lease.work, Some(Work::Verify(c)) if c.program == "program of 0"), "{lease:?}");
+            let result = v1::VerifyResult { reason: "the limit on memory".to_owned(), ..verified(said) };
+            hand.report(v1::Report { sequence: 5, verify: Some(result), ..on(&lease) }).await;
+            assert!(hand.acknowledged(5).await);
+        }
+        drop((claimant, mute, third));
+        let task = worker(&local, Arc::default());
+        let end = local.run(spec(10), later(), |_| {}).await.unwrap();
+        assert_eq!((end.phase(), end.refuted), (v1::CampaignPhase::Done, 0));
+        let stored = local.findings().await.unwrap();
+        let kept = usize::from(last == Confirmed);
+        assert_eq!(stored.len(), kept, "{stored:?}");
+        assert_eq!(end.abstentions.contains_key("not verified"), last == Abstained, "{end:?}");
+        local.stop().await.unwrap();
+        task.abort();
+    }
+}
+
+/// A lease that is given back is done by others, and no item is blamed for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_that_is_given_back_changes_no_digest() {
+    let (expected, _) = quiet(1, 100).await;
+    let dir = tempfile::tempdir().unwrap();
+    let local = start(dir.path(), patient()).await;
+    local.create(spec(100)).await.unwrap();
+    let mut killed = Hand::new(&local).await;
+    let lease = killed.lease().await;
+    let some = v1::Report { items: all(&lease).items.into_iter().take(3).collect(), ..on(&lease) };
+    killed.report(some).await;
+    let aborted = "its process was killed from outside".to_owned();
+    killed.report(v1::Report { sequence: 5, aborted: aborted.clone(), ..on(&lease) }).await;
+    assert!(killed.acknowledged(5).await);
+    killed.report(v1::Report { sequence: 6, aborted, ..on(&lease) }).await;
+    assert!(!killed.acknowledged(6).await, "it is over");
+    drop(killed);
+    let task = worker(&local, Arc::default());
+    let end = local.run(spec(100), later(), |_| {}).await.unwrap();
+    assert_eq!((end.phase(), end.quarantined, end.digest), (v1::CampaignPhase::Done, 0, expected.digest));
+    local.stop().await.unwrap();
+    task.abort();
+}
+
+fn lease_items(lease: &v1::Lease) -> u64 {
+    let range = super::range(lease);
+    range.end - range.start
+}
+
+/// A worker that has no memory for anything keeps no answer back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn want_of_memory_is_no_answer_while_others_have_one() {
+    let (expected, findings) = quiet(1, 100).await;
+    let dir = tempfile::tempdir().unwrap();
+    let local = start(dir.path(), patient()).await;
+    local.create(spec(100)).await.unwrap();
+    let mut mute = Hand::new(&local).await;
+    let lease = mute.lease().await;
+    let task = worker(&local, Arc::default());
+    while local.status("c").await.unwrap().programs < 100 - lease_items(&lease) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let mut report = all(&lease);
+    for item in &mut report.items {
+        let abstentions = std::collections::BTreeMap::from([("the limit on memory".to_owned(), 1)]);
+        *item = v1::ItemResult {
+            item: item.item,
+            program: vec![0; 32],
+            abstentions,
+            ..v1::ItemResult::default()
+        };
+    }
+    mute.report(v1::Report { sequence: 5, ..report }).await;
+    assert!(mute.acknowledged(5).await);
+    drop(mute);
+    let end = local.run(spec(100), later(), |_| {}).await.unwrap();
+    assert_eq!((end.phase(), end.digest), (v1::CampaignPhase::Done, expected.digest));
+    assert!(!end.abstentions.contains_key("the limit on memory"), "{:?}", end.abstentions);
+    let texts = |all: &[moire_corpus::Finding]| all.iter().map(|f| f.reduced.clone()).collect::<Vec<_>>();
+    assert_eq!(texts(&local.findings().await.unwrap()), texts(&findings));
+    local.stop().await.unwrap();
+    task.abort();
+}

@@ -68,23 +68,37 @@ impl Visitor for Marks<'_> {
     }
 }
 
-/// What [`super::judge`] says of a program, from what is marked of its executions and the totals of all of them.
+/// Why there is no judgement: a marked execution is none, or does not show what its name says.
+const FALSE_MARK: &str = "an execution was marked that does not show what it is marked for";
+
+/// What [`super::judge`] says of a program, from what is marked of its executions (names and paths) and the totals of all of
+/// them. It abstains if a marked execution does not show what its name says: another one that does may then be missing.
 pub fn judge_marked(
     program: &Program,
     model: &Model,
-    marked: impl IntoIterator<Item = Vec<u32>>,
+    marked: impl IntoIterator<Item = (String, Vec<u32>)>,
     explored: Result<Summary, Abstain>,
     questions: Questions,
     loop_bound: u32,
 ) -> Judgement {
     let limits = Limits { loop_bound, ..Limits::default() };
     let mut judge = Judge::new(program, questions);
-    let paths: BTreeSet<Vec<u32>> = marked.into_iter().collect();
-    for path in paths {
-        let visited =
-            explore(program, model, &path, &limits, &mut |leaf: &mut dyn LeafView| judge.leaf(leaf));
+    let mut paths: BTreeMap<Vec<u32>, BTreeSet<String>> = BTreeMap::new();
+    for (name, path) in marked {
+        paths.entry(path).or_default().insert(name);
+    }
+    for (path, names) in paths {
+        let mut shown = Marks::new(program);
+        let visited = explore(program, model, &path, &limits, &mut |leaf: &mut dyn LeafView| {
+            let _ = judge.leaf(leaf);
+            let _ = shown.leaf(leaf);
+            ControlFlow::Break(())
+        });
         if let Err(abstain) = visited {
             return judge.end(Err(abstain));
+        }
+        if !names.iter().all(|name| shown.paths.get(name) == Some(&path)) {
+            return judge.end(Err(Abstain { reason: FALSE_MARK.to_owned(), line: 0 }));
         }
     }
     judge.end(explored)
@@ -92,7 +106,7 @@ pub fn judge_marked(
 
 #[cfg(test)]
 mod tests {
-    use super::super::judge;
+    use super::super::{Verdict, judge};
     use super::*;
     use crate::search::share::{Piece, explore_piece};
     use moire_cat::Variants;
@@ -150,10 +164,18 @@ mod tests {
                 let marks = in_parts(&program, &model, &limits);
                 judged += 1;
                 marked += marks.len();
-                let paths = marks.into_values();
-                let again =
-                    judge_marked(&program, &model, paths, Ok(whole.summary), questions, limits.loop_bound);
-                assert_eq!(again, whole, "{}", path.display());
+                let judged = |marks| {
+                    judge_marked(&program, &model, marks, Ok(whole.summary), questions, limits.loop_bound)
+                };
+                assert_eq!(judged(marks.clone()), whole, "{}", path.display());
+                // A name that the execution does not show, and a node that is no execution.
+                for (name, mark) in marks.into_iter().filter(|(_, mark)| !mark.is_empty()) {
+                    let inner = (name, mark[..mark.len().saturating_sub(1)].to_vec());
+                    for lie in [("flag no-such".to_owned(), mark), inner] {
+                        let verdicts = judged(BTreeMap::from([lie.clone()])).verdicts;
+                        assert!(matches!(&verdicts[..], [Verdict::Abstained(_)]), "{lie:?}: {verdicts:?}");
+                    }
+                }
             }
         }
         assert!(judged > 30 && marked > 30, "{judged} programs, {marked} marks");

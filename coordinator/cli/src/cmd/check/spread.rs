@@ -1,8 +1,9 @@
 //! `moire check --coordinator`: the executions are explored by a fleet, and judged here.
 //!
 //! Contract: stdout and exit codes are the same as without it. The fleet counts executions and names those that decide the
-//! verdicts; each of them is visited again here before it is reported. A share of the counts is compared with those of a
-//! second worker, and an exploration about which two workers differ is never clean. A lost connection is tried again for a
+//! verdicts; each of them is visited again here before it is reported, and one that does not show what it is named for ends in
+//! an abstention. A share of the counts and names is compared with those of a second worker, and an exploration about which
+//! two workers differ is never clean. A lost connection is tried again for a
 //! minute. Work done meanwhile is not repeated, and a later command finds it, too.
 
 use super::progress::Progress;
@@ -101,7 +102,7 @@ impl Fleet {
         if empty && !is_empty(&source.program, model, limits) {
             return Ok(undecided(Verdict::Bounded("the workers report no execution".to_owned())));
         }
-        let marked = explored.marks.into_values().map(|node| node.path);
+        let marked = explored.marks.into_iter().map(|(name, node)| (name, node.path));
         Ok(judge_marked(&source.program, model, marked, totals, questions, limits.loop_bound))
     }
 

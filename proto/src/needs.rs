@@ -1,0 +1,28 @@
+//! Which workers can judge what: the words that coordinators and workers share.
+//!
+//! Contract: an oracle with a tool is for workers with its capability, and for nobody else. A stream whose items only
+//! oracles with tools judge names some of them; a campaign over it that names no oracle is for these.
+
+/// The oracles that need a tool, each with the capability of the workers that have it.
+pub const TOOLS: &[(&str, &str)] = &[
+    ("assembler", "ptxas"),
+    ("compiler", "tileiras"),
+    ("llvm", "llvm"),
+    ("nvcc", "nvcc"),
+    ("mixing", "mixing"),
+];
+
+/// Streams, and the oracles that judge their items where none are named.
+pub const ORACLES: &[(&str, &[&str])] = &[("tile-ir", &["compiler"]), ("source", &["llvm"])];
+
+/// The oracles of a campaign over a stream: those that are named, or those of the stream. Empty: all that need no tool.
+pub fn oracles(stream: &str, named: Vec<String>) -> Vec<String> {
+    let own = ORACLES.iter().find(|(name, _)| *name == stream).map_or(&[][..], |(_, own)| own);
+    if named.is_empty() { own.iter().map(|name| (*name).to_owned()).collect() } else { named }
+}
+
+/// The capabilities that a worker needs for these oracles.
+pub fn needs<'a>(oracles: impl IntoIterator<Item = &'a str>) -> impl Iterator<Item = String> {
+    let tool = |name: &str| TOOLS.iter().find(|(oracle, _)| *oracle == name);
+    oracles.into_iter().filter_map(move |name| Some(tool(name)?.1.to_owned()))
+}
