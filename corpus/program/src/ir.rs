@@ -87,6 +87,9 @@ pub struct Program {
     /// The CTAs start and exit, as those of a launched kernel do. Otherwise each is there before the first instruction of
     /// the program and after the last.
     pub launched: bool,
+    /// The text says that the CTAs of each grid are one cluster: they all are in cluster 0. Where it says nothing, that is taken
+    /// for granted if something needs it: see [`crate::clusters`].
+    pub one_cluster: bool,
     /// Executions outside this expression are not considered (Dat3M `filter`, mixedproxy `== k`).
     pub filter: Option<Expr>,
     /// Zero or more named questions about the final states.

@@ -3,6 +3,7 @@
 //! Pure: no I/O, no clock, no async, no global state.
 
 pub mod canon;
+pub mod clusters;
 pub mod edit;
 pub mod features;
 pub mod ir;

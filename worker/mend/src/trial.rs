@@ -5,6 +5,7 @@ use crate::{Budget, Models, Planted, Step};
 use moire_execution::leaf::{Finding, Place, Stall};
 use moire_explore::Limits;
 use moire_explore::judge::{About, Judgement, Questions, Verdict, judge};
+use moire_program::clusters;
 use moire_program::edit::{Edit, apply};
 use moire_program::ir::{Instr, Op, Program};
 use moire_program::text::{Severity, instruction};
@@ -78,6 +79,8 @@ pub(crate) struct Bench<'a> {
     total: u32,
     more: &'a dyn Fn() -> bool,
     orders: OnceCell<Option<Orders>>,
+    /// The text names clusters, or uses something of them. Otherwise its CTAs are in none.
+    clusters: bool,
     /// A trial was refused for want of budget.
     pub(crate) spent: bool,
 }
@@ -93,6 +96,7 @@ impl<'a> Bench<'a> {
     ) -> Self {
         let program = numbered(original);
         let (limits, total) = (*limits, left.explorations);
+        let clusters = clusters::named(original) || clusters::first_use(original).is_some();
         Bench {
             original,
             program,
@@ -103,6 +107,7 @@ impl<'a> Bench<'a> {
             total,
             more,
             orders: OnceCell::new(),
+            clusters,
             spent: false,
         }
     }
@@ -116,6 +121,9 @@ impl<'a> Bench<'a> {
     fn edited(&self, steps: &[Step]) -> Option<Program> {
         let edits: Vec<Edit> = steps.concat();
         let program = apply(&self.program, &edits)?;
+        if !self.clusters && clusters::first_use(&program).is_some() {
+            return None;
+        }
         (illegal(&program) <= illegal(&self.program)).then_some(program)
     }
 
@@ -244,7 +252,7 @@ pub(crate) fn numbered(program: &Program) -> Program {
 
 /// How many remarks of NVIDIA's assembler a program gets.
 fn illegal(program: &Program) -> usize {
-    let refused = |name: &str| rule(name).is_some_and(|r| r.kind == RuleKind::PtxasEqual);
+    let refused = |name: &str| rule(name).is_some_and(|r| r.kind != RuleKind::Lint);
     let remarks = validate(program);
     remarks.iter().filter(|d| d.severity == Severity::Error && d.rule.is_some_and(refused)).count()
 }

@@ -13,7 +13,7 @@ use anyhow::Result;
 use moire_console::input::File;
 
 pub(crate) use launch::LaunchArgs;
-pub(crate) use launched::{Launched, quoted};
+pub(crate) use launched::{Launched, Taken, quoted};
 pub(crate) use lowered::{Candidate, Kernel};
 
 pub(crate) use source_place::{SourcePlace, source_place};

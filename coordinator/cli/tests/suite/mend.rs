@@ -196,3 +196,44 @@ fn what_has_no_advice_names_the_missing_order() {
     assert_eq!(text(out.stdout), "");
     assert!(text(out.stderr).contains("lost.litmus: no patch: "));
 }
+
+/// A message between two CTAs: nothing orders the data.
+fn message(places: [&str; 2]) -> String {
+    let [p, q] = places;
+    format!(
+        "moire \"message\"\n.global .b32 data;\n.global .b32 flag;\n\
+         P0 (gpu 0, {p}) {{ st.weak.u32 [data], 1; st.relaxed.gpu.u32 [flag], 1; }}\n\
+         P1 (gpu 0, {q}) {{ ld.relaxed.gpu.u32 r0, [flag]; setp.ne.u32 p, r0, 1; @p bra E; ld.weak.u32 r1, [data]; E: }}\n"
+    )
+}
+
+/// CTAs without a cluster are in none, so no advice speaks of one; those that the text puts into one are.
+#[test]
+fn advice_uses_clusters_only_where_the_text_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let advice = |places: [&str; 2]| {
+        std::fs::write(folder.path().join("m.litmus"), message(places)).unwrap();
+        verdict(folder.path(), "m.litmus").1
+    };
+    let none = advice(["cta 0", "cta 1"]);
+    assert!(
+        none.contains("  mend, ") && none.contains(".release.gpu") && !none.contains(".cluster"),
+        "{none}"
+    );
+    assert!(!none.contains("taken for granted"), "{none}");
+    let one = advice(["cluster 0, cta 0", "cluster 0, cta 1"]);
+    assert!(one.contains(".release.cluster") && !one.contains("taken for granted"), "{one}");
+    let two = advice(["cluster 0, cta 0", "cluster 1, cta 1"]);
+    assert!(two.contains(".release.gpu") && !two.contains(".release.cluster"), "{two}");
+    // The scope `.cluster` in the text needs a cluster: one is taken, and said.
+    let used = message(["cta 0", "cta 1"]).replace("st.relaxed.gpu", "st.release.cluster");
+    std::fs::write(folder.path().join("m.litmus"), used.replace("ld.relaxed.gpu", "ld.acquire.cluster"))
+        .unwrap();
+    let (code, used) = verdict(folder.path(), "m.litmus");
+    let said = "  taken for granted: line 4: the CTAs of a grid are one cluster: no thread names its `cluster`, and \
+                `st.release.cluster.u32` uses it\n";
+    assert!(code == Some(0) && used.contains(said), "{used}");
+    let out = text(moire(folder.path(), &["check", "m.litmus", "--format", "json"]).stdout);
+    let object: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(object["taken"][0]["line"], 4, "{object}");
+}

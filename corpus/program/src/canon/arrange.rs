@@ -1,7 +1,7 @@
 //! Builds the program that a thread order determines: everything else is numbered by first use.
 //!
 //! Contract: the result has the meaning of the source. Objects, names and registers that no body and no condition mentions
-//! are left out.
+//! are left out, and so is whether the text says that all CTAs are one cluster.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -32,8 +32,9 @@ pub(super) fn arrange(program: &Program, order: &[usize], values: bool) -> Progr
     }
     places(program, order, &mut threads);
     let (objects, symbols) = state.memory();
-    let launched = program.launched;
-    let mut result = Program { name: String::new(), objects, symbols, threads, launched, filter, conditions };
+    let (launched, one_cluster) = (program.launched, false);
+    let mut result =
+        Program { name: String::new(), objects, symbols, threads, launched, one_cluster, filter, conditions };
     state.fix_operands(&mut result);
     result
 }

@@ -202,6 +202,7 @@ pub(super) fn simplify_places(program: &Program) -> Candidates<'_> {
     let all = (0..3usize).map(move |level| {
         let mut next = program.clone();
         next.threads.iter_mut().enumerate().for_each(|(n, t)| t.place = near(n, level));
+        next.one_cluster &= level < 2;
         next
     });
     let pairs = (0..program.threads.len()).flat_map(move |a| (0..program.threads.len()).map(move |b| (a, b)));

@@ -258,6 +258,7 @@ impl Builder {
                 symbols: vec![],
                 threads: vec![],
                 launched: false,
+                one_cluster: false,
                 filter: None,
                 conditions: vec![],
             },

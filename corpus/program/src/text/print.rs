@@ -94,7 +94,7 @@ fn declaration(out: &mut String, program: &Program, i: usize, symbol: &Symbol) {
 }
 
 fn print_thread(out: &mut String, program: &Program, thread: &Thread) {
-    let _ = writeln!(out, "\n{} ({}) {{", thread.name, placement(&thread.place));
+    let _ = writeln!(out, "\n{} ({}) {{", thread.name, placement(&thread.place, program.one_cluster));
     if !thread.regs.is_empty() {
         let one = |r: &RegDecl| match &r.init {
             RegInit::Value(0) => r.name.clone(),
@@ -121,13 +121,14 @@ fn print_thread(out: &mut String, program: &Program, thread: &Thread) {
     out.push_str("}\n");
 }
 
-fn placement(place: &Placement) -> String {
+/// The placement of a thread; with `clusters` also that it is in cluster 0.
+fn placement(place: &Placement, clusters: bool) -> String {
     if place.host {
         return "host".into();
     }
     let mut parts = vec![format!("gpu {}", place.gpu)];
     for (word, value) in [("stream", place.stream), ("grid", place.grid), ("cluster", place.cluster)] {
-        if value != 0 {
+        if value != 0 || (clusters && word == "cluster") {
             parts.push(format!("{word} {value}"));
         }
     }

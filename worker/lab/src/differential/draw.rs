@@ -102,6 +102,7 @@ pub fn program(seed: u64, style: Style) -> Program {
         symbols: vec![],
         threads: vec![],
         launched: false,
+        one_cluster: false,
         filter: None,
         conditions: vec![],
     };

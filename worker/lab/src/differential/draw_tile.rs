@@ -41,6 +41,7 @@ pub fn tile_program(seed: u64) -> Option<Program> {
         symbols: vec![symbol("x", 0, 0), symbol("y", 1, 1), symbol("also", 0, 2)],
         threads,
         launched: false,
+        one_cluster: false,
         filter: None,
         conditions: Vec::new(),
     })

@@ -3,7 +3,7 @@
 use super::notes::Notes;
 use super::proof::Proof;
 use super::verdicts::{undecided, union, words_of};
-use crate::kernel::Launched;
+use crate::kernel::{Launched, Taken};
 use anyhow::Error;
 use moire_cat::Model;
 use moire_console::exit;
@@ -32,6 +32,8 @@ pub(super) struct Judged<'m> {
     pub(super) parts: Vec<Part>,
     /// Of a kernel.
     pub(super) launch: Option<Launched>,
+    /// What a litmus text leaves open, and is taken for granted.
+    pub(super) taken: Option<Taken>,
     /// What the command line says beside the launch, for the command that repeats the verdict.
     pub(super) options: String,
     pub(super) contested: Vec<Contest>,
@@ -82,6 +84,7 @@ impl<'m> Answer<'m> {
             advice: Vec::new(),
             parts: vec![part],
             launch,
+            taken: None,
             options: String::new(),
             contested: Vec::new(),
             proof: None,

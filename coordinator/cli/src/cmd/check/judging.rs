@@ -11,7 +11,7 @@ use super::spread::Fleet;
 use super::stale::{self, Stale};
 use super::telling::Teller;
 use super::verdicts::{undecided, union, words_of};
-use crate::kernel::{self, Kernel, LaunchArgs, Launched};
+use crate::kernel::{self, Kernel, LaunchArgs, Launched, Taken};
 use anyhow::Result;
 use moire_cat::{Model, Variants};
 use moire_console::input::{File, Rejected, Source};
@@ -19,8 +19,10 @@ use moire_explore::Limits;
 use moire_explore::judge::{About, Judgement, Questions, Verdict, judge, judge_some, judge_watched};
 use moire_explore::search::{Descents, Sample};
 use moire_mend::Why;
+use moire_program::clusters;
+use moire_program::ir::Instr;
 use moire_program::loops::has_loops;
-use moire_program::text::Severity;
+use moire_program::text::{Format, Severity, instruction};
 use moire_program::validate::validate;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -57,10 +59,15 @@ impl<'a> Judge<'a> {
         if !errors.is_empty() {
             return Answer::Rejected(errors);
         }
-        if has_loops(&source.program) {
-            return self.looped(source, advice);
+        let taken = one_cluster(&source);
+        let mut answer = match has_loops(&source.program) {
+            true => self.looped(source, advice),
+            false => self.programs(vec![source], None, advice, self.limits),
+        };
+        if let Answer::Judged(judged) = &mut answer {
+            judged.taken = taken;
         }
-        self.programs(vec![source], None, advice, self.limits)
+        answer
     }
 
     fn kernel(&self, file: &File, kernel: Kernel) -> Answer<'a> {
@@ -172,6 +179,7 @@ impl<'a> Judge<'a> {
             advice,
             contested,
             launch,
+            taken: None,
             options: self.options(),
             parts: explored.into_iter().map(part).collect(),
             proof: None,
@@ -247,4 +255,17 @@ impl<'a> Judge<'a> {
         let profile = self.args.profile.iter().map(|p| format!(" --profile {p}"));
         model.chain(profile).collect()
     }
+}
+
+/// That the CTAs of a text in our own language are one cluster, if it names none and needs one.
+fn one_cluster(source: &Source) -> Option<Taken> {
+    let own = Format::detect(&source.name, &source.text) == Format::Native;
+    let (thread, at) = clusters::assumed(&source.program).filter(|_| own)?;
+    let thread = &source.program.threads[thread];
+    let instr = &thread.body[at];
+    let used = instruction(&source.program, thread, &Instr::new(instr.op.clone()));
+    let used = used.split([' ', ';']).next().unwrap_or_default();
+    let text =
+        format!("the CTAs of a grid are one cluster: no thread names its `cluster`, and `{used}` uses it");
+    Some(Taken { line: instr.line, text })
 }

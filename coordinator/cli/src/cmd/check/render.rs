@@ -3,7 +3,7 @@
 use super::answer::{Answer, Contest, Judged, Part};
 use super::stale::Stale;
 use super::verdicts::words;
-use crate::kernel::quoted;
+use crate::kernel::{Taken, quoted};
 use crate::show;
 use moire_cat::Model;
 use moire_console::input::{Rejected, Source};
@@ -65,6 +65,7 @@ fn below(judged: &Judged<'_>) -> String {
         out.extend(part.sample.iter().map(|s| format!("  {}\n", sampled(s))));
     }
     out.extend(judged.proof.iter().map(|p| p.text(&quoted(&judged.name), &judged.options)));
+    out.extend(judged.taken.iter().map(|t| format!("  taken for granted: line {}: {}\n", t.line, t.text)));
     if let Some(launch) = &judged.launch {
         out += &launch.text(&judged.options);
         if judged.verdicts().iter().all(|v| v.exit_code() != exit::FINDING) {
@@ -288,6 +289,9 @@ fn object(judged: &Judged<'_>) -> Value {
     });
     if let Some(proof) = &judged.proof {
         object["operational"] = proof.json(&quoted(&judged.name), &judged.options);
+    }
+    if let Some(Taken { line, text }) = &judged.taken {
+        object["taken"] = json!([{"line": line, "text": text}]);
     }
     if let Some(launch) = &judged.launch {
         object["launch"] = launch.json(&judged.options);

@@ -56,6 +56,7 @@ pub(crate) fn program(
         symbols: Vec::new(),
         threads: Vec::new(),
         launched: true,
+        one_cluster: false,
         filter: None,
         conditions: Vec::new(),
     };

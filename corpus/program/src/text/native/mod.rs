@@ -49,10 +49,13 @@ pub fn parse(source: &str) -> Result<Program, ParseError> {
     while scan.peek(".") {
         declaration(&mut scan, &mut builder)?;
     }
+    let mut clusters = false;
     while !(scan.done() || condition_word(&mut scan)) {
-        let thread = thread(&mut scan, &builder)?;
+        let thread = thread(&mut scan, &builder, &mut clusters)?;
         builder.thread(&mut scan, thread)?;
     }
+    let program = &mut builder.program;
+    program.one_cluster = clusters && program.threads.iter().all(|t| t.place.cluster == 0);
     while !scan.done() {
         condition(&mut scan, &mut builder)?;
     }
@@ -73,9 +76,10 @@ fn string(scan: &mut Scan<'_>) -> Parsed<String> {
     Ok(rest[..end].to_owned())
 }
 
-fn thread(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Thread> {
+/// Reads a thread; `clusters` becomes true if it names its cluster.
+fn thread(scan: &mut Scan<'_>, builder: &Builder, clusters: &mut bool) -> Parsed<Thread> {
     let name = scan.name("a thread such as `P0 (gpu 0, cta 0) { .. }`")?.to_owned();
-    let place = placement(scan)?;
+    let place = placement(scan, clusters)?;
     let mut thread = ThreadBuilder::new(&name, place);
     scan.expect("{")?;
     let mut loops = 0;
@@ -112,7 +116,7 @@ fn repeat(scan: &mut Scan<'_>, thread: &mut ThreadBuilder, spot: Spot) -> Parsed
     scan.expect("{")
 }
 
-fn placement(scan: &mut Scan<'_>) -> Parsed<Placement> {
+fn placement(scan: &mut Scan<'_>, clusters: &mut bool) -> Parsed<Placement> {
     let mut place = Placement::default();
     scan.expect("(")?;
     while !scan.take(")") {
@@ -122,6 +126,7 @@ fn placement(scan: &mut Scan<'_>) -> Parsed<Placement> {
             place.host = true;
         } else {
             let n = scan.number()?;
+            *clusters |= word == "cluster";
             let field = match word {
                 "gpu" => &mut place.gpu,
                 "stream" => &mut place.stream,
