@@ -21,7 +21,7 @@ use moire_kernel::specialise::{Class, Missed};
 use std::collections::BTreeSet;
 
 /// Consistency checks of a larger launch, by those of the one before, and at least.
-const LARGER_CHECKS: (u64, u64) = (4, 2_000);
+const LARGER_CHECKS: (u64, u64) = (8, 2_000);
 
 /// A launch that was tried.
 struct Tried {
