@@ -41,7 +41,7 @@ fn verdicts(program: &Program, model: &Model, limits: &Limits) -> Vec<Verdict> {
 
 /// Whether NVIDIA's assembler would refuse it.
 pub fn is_illegal(program: &Program) -> bool {
-    let refused = |name: &str| rule(name).is_some_and(|r| r.kind == RuleKind::PtxasEqual);
+    let refused = |name: &str| rule(name).is_some_and(|r| r.kind != RuleKind::Lint);
     validate(program).iter().any(|d| d.severity == Severity::Error && d.rule.is_some_and(refused))
 }
 

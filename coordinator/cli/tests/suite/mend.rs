@@ -237,3 +237,32 @@ fn advice_uses_clusters_only_where_the_text_does() {
     let object: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(object["taken"][0]["line"], 4, "{object}");
 }
+
+/// Two threads of a warp that do not name their lanes would each be alone at a barrier of the warp.
+#[test]
+fn an_ambiguous_warp_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |places: [&str; 2]| {
+        let [p, q] = places;
+        let sync = "bar.warp.sync 3;";
+        let text = format!(
+            "moire \"w\"\n.shared .b32 x;\nP0 (gpu 0, cta 0{p}) {{ st.weak.u32 [x], 1; {sync} }}\n\
+             P1 (gpu 0, cta 0{q}) {{ {sync} ld.weak.u32 r0, [x]; }}\n"
+        );
+        std::fs::write(folder.path().join("w.litmus"), text).unwrap();
+        let out = moire(folder.path(), &["check", "w.litmus"]);
+        (out.status.code(), String::from_utf8(out.stderr).unwrap())
+    };
+    for places in [["", ""], [", lane 0", ""], [", warp 2", ", warp 2, lane 1"]] {
+        let (code, said) = check(places);
+        assert!(
+            code == Some(2) && said.contains("w.litmus:3:") && said.contains("[ambiguous-warp]"),
+            "{said}"
+        );
+        assert!(
+            said.contains("write `lane 0`, `lane 1`, ..") && said.contains("P1 is in this warp too"),
+            "{said}"
+        );
+    }
+    assert_eq!(check([", lane 0", ", lane 1"]).0, Some(0));
+}

@@ -22,6 +22,24 @@ pub(super) fn check(report: &mut Report<'_>) {
     }
 }
 
+/// Refuses an instruction about the lanes of a warp where the text does not say which of them its threads are.
+pub(super) fn lanes_said(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
+    if !matches!(instr.op, Op::WarpSync { .. } | Op::Control(Control::Elect { .. })) {
+        return;
+    }
+    let place = &thread.place;
+    let unsaid = |t: &&Thread| {
+        let same = t.place.same_cta(place) && t.place.warp == place.warp && t.name != thread.name;
+        same && (t.place.lane.is_none() || place.lane.is_none())
+    };
+    if let Some(other) = report.program.threads.iter().find(unsaid) {
+        let what = format!("{} is in this warp too, and they do not name their lanes", other.name);
+        let hint =
+            "write `lane 0`, `lane 1`, .. for threads of one warp, and `warp 1` for one of another warp";
+        report.at("ambiguous-warp", thread, instr, &what, Some(hint.to_owned()));
+    }
+}
+
 fn flow(report: &mut Report<'_>, thread: &Thread) {
     let seen = reach(thread, &[0], None);
     let dead = (0..thread.body.len()).find(|at| !seen[*at]);

@@ -1,13 +1,14 @@
 //! Static validation: finds instructions that the reader accepts although they are illegal or suspicious.
 //!
-//! There are two kinds of rule. A [`RuleKind::PtxasEqual`] rule refuses exactly what NVIDIA's assembler refuses. Its source
+//! There are three kinds of rule. A [`RuleKind::PtxasEqual`] rule refuses exactly what NVIDIA's assembler refuses. Its source
 //! is the assembler: every line of `tests/data/ptxas.csv` of `corpus/generate` was put into a kernel with registers of
 //! every class (`r` 32 bit, `d` 64, `q` 128, `h` 16, `f` and `e` floating, `p` predicates) and two arrays `g` (.global)
 //! and `s` (.shared), `.version 9.5`, `.target sm_100a`, and given to `ptxas -arch sm_100a -O0` in the version that the
 //! row names. `error` means a diagnostic for that line, `ok` an exit status of 0. The tests compare [`validate`] with each
 //! row. Left out are two forms on which that assembler crashes (`ld.v8` of 8- and 16-bit elements, and `atom.cas.b128`
 //! with two immediates) and forms that the reader refuses because nothing models them (layout v1 of mbarriers, pending
-//! counts, a literal for a state). A [`RuleKind::Lint`] rule is advice and never compared.
+//! counts, a literal for a state). A [`RuleKind::Unclear`] rule refuses a text that could mean two things. A
+//! [`RuleKind::Lint`] rule is advice. Neither is ever compared.
 //!
 //! Rules of the first kind do not judge notations that PTX does not have, see [`notation`]. Registers here are untyped:
 //! the lint `register-width` checks that one declaration fits all uses. The reader drops qualifiers without a meaning in
@@ -52,6 +53,7 @@ pub fn validate(program: &Program) -> Vec<Diagnostic> {
             tensor::check(&mut report, thread, instr);
             copy::check(&mut report, thread, instr);
             places::check(&mut report, thread, instr);
+            barriers::lanes_said(&mut report, thread, instr);
         }
     }
     tensor::groups(&mut report);

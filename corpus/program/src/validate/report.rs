@@ -36,7 +36,7 @@ impl<'p> Report<'p> {
 
     fn push(&mut self, id: &'static str, (line, column): (u32, u32), message: String, hint: Option<String>) {
         let severity = match rule(id).map(|r| r.kind) {
-            Some(RuleKind::PtxasEqual) => Severity::Error,
+            Some(RuleKind::PtxasEqual | RuleKind::Unclear) => Severity::Error,
             _ => Severity::Warning,
         };
         self.out.push(Diagnostic { line, column, message, hint, severity, rule: Some(id) });

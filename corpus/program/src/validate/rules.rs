@@ -5,6 +5,8 @@
 pub enum RuleKind {
     /// NVIDIA's assembler refuses the program, and so does this rule.
     PtxasEqual,
+    /// The text leaves open what it means, so it is refused.
+    Unclear,
     /// The rule only advises: the program is explored anyway.
     Lint,
 }
@@ -26,12 +28,16 @@ const fn ptxas(id: &'static str, doc: &'static str, source: &'static str) -> Rul
     Rule { id, kind: RuleKind::PtxasEqual, doc, source }
 }
 
+const fn unclear(id: &'static str, doc: &'static str, source: &'static str) -> Rule {
+    Rule { id, kind: RuleKind::Unclear, doc, source }
+}
+
 const fn lint(id: &'static str, doc: &'static str, source: &'static str) -> Rule {
     Rule { id, kind: RuleKind::Lint, doc, source }
 }
 
 /// Every rule, those of the assembler first.
-pub const RULES: [Rule; 38] = [
+pub const RULES: [Rule; 39] = [
     ptxas(
         "access-type",
         "ld and st move integers, bits, .f32 and .f64, not .pred or .f16",
@@ -92,6 +98,11 @@ pub const RULES: [Rule; 38] = [
     ),
     ptxas("fence-form", "a one-sided proxy fence exists for certain memory only", "ptxas; PTX 9.7.13.4"),
     ptxas("target", "some architecture has every instruction of the program", "ptxas"),
+    unclear(
+        "ambiguous-warp",
+        "an instruction about the lanes of a warp, and threads of that warp that do not name their lanes",
+        "PTX 9.7.13.2, 9.7.13.14",
+    ),
     lint(
         "narrow-scope",
         "the scope of a fence or strong access includes no other thread that it could synchronise with",

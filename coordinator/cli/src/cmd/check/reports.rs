@@ -33,7 +33,7 @@ const VERDICTS: [(&str, &str); 12] = [
 pub(super) fn sarif(answers: &[Answer<'_>]) -> Value {
     let verdicts = VERDICTS.iter().map(|(id, doc)| json!({"id": id, "shortDescription": {"text": doc}}));
     let rules = RULES.iter().map(|r| {
-        let level = if r.kind == RuleKind::PtxasEqual { "error" } else { "warning" };
+        let level = if r.kind != RuleKind::Lint { "error" } else { "warning" };
         json!({"id": r.id, "shortDescription": {"text": r.doc}, "help": {"text": r.source},
             "defaultConfiguration": {"level": level}})
     });
