@@ -20,6 +20,11 @@ pub(crate) fn hit(name: &str) {
     fail::fail_point!(name, |how| match how.as_deref() {
         // As where there is no memory left.
         Some("memory") => std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u64; 1 << 20]>()),
+        // As somebody else does.
+        Some("kill") => {
+            let _ = std::process::Command::new("sh").args(["-c", "kill -KILL $PPID"]).status();
+            std::process::abort()
+        }
         _ => std::process::abort(),
     });
 }

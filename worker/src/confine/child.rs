@@ -9,7 +9,7 @@ use moire_proto::{MEMORY, STACK};
 use std::ffi::OsString;
 use std::io::{Read as _, Result};
 use std::path::Path;
-use std::process::{ChildStdin, Command, Stdio, exit};
+use std::process::{ChildStdin, Command, ExitStatus, Stdio, exit};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
@@ -21,7 +21,9 @@ const CHILD_FAILPOINTS: &str = "MOIRE_LEASE_FAILPOINTS";
 const BEAT: Duration = Duration::from_millis(200);
 /// Most frames of a child that its parent has not taken yet.
 const FRAMES: usize = 64;
-/// Most bytes kept of what a child wrote last to stderr.
+/// Most bytes kept of what a child wrote first to stderr.
+const FIRST_WORDS: usize = 1_024;
+/// Most bytes kept of what it wrote last.
 const LAST_WORDS: usize = 4_096;
 
 /// A running child.
@@ -61,13 +63,15 @@ impl Child {
             }
         });
         let words = spawn(move || {
-            let (mut last, mut part) = (Vec::new(), [0; 1_024]);
+            let (mut words, mut part) = (Vec::new(), [0; 1_024]);
             while let Ok(n @ 1..) = stderr.read(&mut part) {
-                last.extend_from_slice(&part[..n]);
-                let excess = last.len().saturating_sub(LAST_WORDS);
-                last.drain(..excess);
+                words.extend_from_slice(&part[..n]);
+                // The reason stands in front of a stack trace.
+                let (first, excess) =
+                    (FIRST_WORDS.min(words.len()), words.len().saturating_sub(FIRST_WORDS + LAST_WORDS));
+                words.drain(first..first + excess);
             }
-            String::from_utf8_lossy(&last).into_owned()
+            String::from_utf8_lossy(&words).into_owned()
         });
         Ok(Self { process, stdin, frames, words: Some(words), leases: 0 })
     }
@@ -77,20 +81,47 @@ impl Child {
         let _ = frame::write(&mut self.stdin, &v1::ToWorker { message: Some(message) });
     }
 
-    /// The reason why a child ended by itself.
-    pub(super) fn why(mut self) -> String {
+    /// How a child ended that nobody here ended.
+    pub(super) fn end(mut self) -> End {
         let status = self.process.wait();
         let words = self.words.take().and_then(|words| words.join().ok()).unwrap_or_default();
+        let killed = status.as_ref().is_ok_and(is_killed);
         let status = status.map_or_else(|e| e.to_string(), |status| status.to_string());
         tracing::warn!(status, words, "a lease ended its process");
-        reason(&status, &words)
+        match killed {
+            true => End::Killed(format!("its process was killed from outside: {status}")),
+            false => End::Own(reason(&status, &words)),
+        }
     }
+}
+
+/// How a child ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// By what it ran, for this reason: another child ends as well.
+    Own(String),
+    /// By somebody else, such as the kernel where the machine has no memory left: another child may not.
+    Killed(String),
+}
+
+/// Whether a process ended by a signal that no process here sends itself. A limit of ours makes an allocation fail, and the
+/// process aborts.
+#[cfg(unix)]
+fn is_killed(status: &ExitStatus) -> bool {
+    // SIGHUP, SIGINT, SIGKILL, SIGTERM: numbers that every Unix shares.
+    let signal = std::os::unix::process::ExitStatusExt::signal(status);
+    signal.is_some_and(|signal| [1, 2, 9, 15].contains(&signal))
+}
+
+/// There are no signals.
+#[cfg(not(unix))]
+fn is_killed(_status: &ExitStatus) -> bool {
+    false
 }
 
 /// The reason that the status and the last words of a child give.
 fn reason(status: &str, words: &str) -> String {
-    // The kernel kills where the machine or the group has no memory left.
-    if words.contains("memory allocation of") || status.contains("SIGKILL") {
+    if words.contains("memory allocation of") {
         MEMORY.to_owned()
     } else if words.contains("has overflowed its stack") {
         STACK.to_owned()
@@ -191,8 +222,23 @@ mod tests {
     fn the_end_of_a_child_has_a_reason() {
         let aborted = "signal: 6 (SIGABRT) (core dumped)";
         assert_eq!(reason(aborted, "memory allocation of 8589934592 bytes failed"), MEMORY);
-        assert_eq!(reason("signal: 9 (SIGKILL)", ""), MEMORY);
         assert_eq!(reason(aborted, "\nthread 'main' has overflowed its stack\n"), STACK);
         assert_eq!(reason("exit status: 101", "panicked at"), "the engine ended: exit status: 101");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn who_kills_a_child_is_told_from_what_it_runs() {
+        let end = |script: &str| Child::start(Path::new("sh"), &["-c".into(), script.into()]).unwrap().end();
+        // The tests may run where the other signals are ignored.
+        for signal in ["KILL", "TERM"] {
+            let end = end(&format!("kill -{signal} $$; sleep 9"));
+            assert!(matches!(&end, End::Killed(why) if why.contains(signal)), "{end:?}");
+        }
+        let out_of_memory = "echo memory allocation of 8 bytes failed >&2; kill -ABRT $$";
+        assert_eq!(end(out_of_memory), End::Own(MEMORY.to_owned()));
+        let trace = "echo memory allocation of 8 bytes failed >&2; seq 9999 >&2; kill -ABRT $$";
+        assert_eq!(end(trace), End::Own(MEMORY.to_owned()), "before a long stack trace");
+        assert_eq!(end("exit 101"), End::Own("the engine ended: exit status: 101".to_owned()));
     }
 }

@@ -1,7 +1,7 @@
 //! A lease that a child does, and what is answered where the child ends before it.
 
 use super::Confine;
-use super::child::Child;
+use super::child::{Child, End};
 use crate::job::{ItemReport, Parted, Verification};
 use crate::lease::Desk;
 use crate::{failpoints, wire};
@@ -17,13 +17,17 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 const LOOK: Duration = Duration::from_millis(5);
 /// Time that a child has to end a cancelled lease.
 const GRACE: Duration = Duration::from_secs(1);
+/// Children that are killed from outside, one after the other without progress, before a lease is given back.
+const KILLS_MAX: u32 = 3;
+/// Time after such a kill, and once more after each further one: what killed it may pass.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// How a child left a lease.
 enum Left {
     /// It is over, or cancelled.
     Over,
-    /// The child ended before it, for this reason.
-    Ended(String),
+    /// The child ended before it.
+    Ended(End),
 }
 
 /// How far a lease is.
@@ -43,18 +47,27 @@ impl Confine {
         if let Some(Work::Range(range)) = &lease.work {
             return self.range(&lease, range, desk).await;
         }
-        // A piece that was begun has changed; anything else gets a second child, in case the first was killed from outside.
-        let tries = if matches!(lease.work, Some(Work::Explore(_))) { 1 } else { 2 };
+        // A piece that was begun has changed; anything else gets a second child.
+        let begun = matches!(lease.work, Some(Work::Explore(_)));
+        let (tries, kills) = if begun { (1, 1) } else { (2, KILLS_MAX) };
         let mut passed = Passed { range: false, next: 0, done: false };
-        let mut left = Left::Over;
-        for _ in 0..tries {
-            left = self.part(&lease, desk, &mut passed).await;
-            if passed.done || matches!(left, Left::Over) {
+        let (mut ended, mut killed) = (0, 0);
+        loop {
+            let left = self.part(&lease, desk, &mut passed).await;
+            let Left::Ended(end) = left else { return };
+            if passed.done {
                 return;
             }
-        }
-        if let Left::Ended(why) = left {
-            desk.deliver(unanswered(lease, why)).await;
+            match end {
+                End::Own(_) => ended += 1,
+                End::Killed(_) => killed += 1,
+            }
+            match end {
+                End::Own(why) if ended >= tries => return desk.deliver(unanswered(lease, why)).await,
+                End::Killed(why) if killed >= kills => return desk.deliver(aborted(&lease, why)).await,
+                End::Own(_) => {}
+                End::Killed(_) => tokio::time::sleep(PAUSE * killed).await,
+            }
         }
     }
 
@@ -62,7 +75,7 @@ impl Confine {
     async fn range(&self, lease: &v1::Lease, range: &v1::Range, desk: &Desk<'_>) {
         let blank = v1::Report { lease: lease.lease, epoch: lease.epoch, ..v1::Report::default() };
         let mut passed = Passed { range: true, next: range.from, done: false };
-        let mut alone = false;
+        let (mut alone, mut killed) = (false, 0);
         while passed.next < range.to && !desk.is_cancelled() {
             let first = passed.next;
             let to = if alone { first + 1 } else { range.to };
@@ -71,12 +84,21 @@ impl Confine {
             match self.part(&part, desk, &mut passed).await {
                 Left::Over if passed.next < to => return,
                 Left::Over => {}
-                Left::Ended(why) if alone && passed.next == first => {
+                Left::Ended(End::Killed(why)) => {
+                    killed = if passed.next > first { 1 } else { killed + 1 };
+                    // Items that are reported one by one are not lost again.
+                    alone = true;
+                    if killed >= KILLS_MAX {
+                        return desk.deliver(aborted(lease, why)).await;
+                    }
+                    tokio::time::sleep(PAUSE * killed).await;
+                }
+                Left::Ended(End::Own(why)) if alone && passed.next == first => {
                     let items = vec![wire::item_result(first, without(why))];
                     desk.deliver(v1::Report { items, ..blank.clone() }).await;
                     (passed.next, alone) = (first + 1, false);
                 }
-                Left::Ended(_) => alone = true,
+                Left::Ended(End::Own(_)) => alone = true,
             }
         }
         desk.deliver(v1::Report { done: true, ..blank }).await;
@@ -146,10 +168,10 @@ impl Confine {
     }
 }
 
-/// The reason why a child ended; waits for its end.
-async fn ended(child: Child) -> String {
-    let why = tokio::task::spawn_blocking(|| child.why()).await;
-    why.unwrap_or_else(|e| format!("the engine ended: {e}"))
+/// How a child ended; waits for its end.
+async fn ended(child: Child) -> End {
+    let end = tokio::task::spawn_blocking(|| child.end()).await;
+    end.unwrap_or_else(|e| End::Own(format!("the engine ended: {e}")))
 }
 
 impl Passed {
@@ -175,6 +197,11 @@ fn gives(report: &v1::Report) -> bool {
 /// The answer for an item that ended its process.
 fn without(why: String) -> ItemReport {
     ItemReport { abstentions: BTreeMap::from([(why, 1)]), ..ItemReport::default() }
+}
+
+/// The report of a lease that is given back, for another worker or another time.
+fn aborted(lease: &v1::Lease, why: String) -> v1::Report {
+    v1::Report { lease: lease.lease, epoch: lease.epoch, aborted: why, ..v1::Report::default() }
 }
 
 /// The report of a lease that ended its process.

@@ -2,7 +2,8 @@
 //!
 //! Contract: a child process gets one lease at a time and answers with the reports that `lease::run` makes. If it
 //! ends before its lease, the item that ended it has no answer and says why; all other items are done by another child. A
-//! range is then taken item by item until the item is found. Children are replaced after `LEASES_MAX` leases, because
+//! range is then taken item by item until the item is found. A child that somebody kills says nothing about its item: the
+//! lease is tried again, a few times, and then given back to the coordinator. Children are replaced after `LEASES_MAX` leases, because
 //! an allocator gives back little of what many programs took.
 //!
 //! Frames on both pipes: the length as four bytes, least first, and a message of the worker service.

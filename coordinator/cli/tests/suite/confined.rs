@@ -2,6 +2,8 @@
 
 use crate::cli::moire;
 use crate::fleet::Fleet;
+use moire_console::control;
+use moire_coordinator::v1;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -63,42 +65,91 @@ fn serve(folder: &std::path::Path) -> (Fleet, String) {
     (Fleet(vec![server]), to)
 }
 
-/// Every fourth item ends the process that runs it. The worker stays, each such item is counted with the reason, and every
-/// other item has its answer.
-#[test]
-fn an_item_that_ends_its_process_ends_nothing_else() {
-    for (how, reason) in
-        [("abort", "the engine ended: signal: 6 (SIGABRT)"), ("memory", "the limit on memory")]
-    {
-        let folder = tempfile::tempdir().unwrap();
-        let (mut fleet, to) = serve(folder.path());
+/// Waits until so many workers are connected.
+fn connected(to: &str, workers: usize) {
+    control::runtime().unwrap().block_on(async {
+        let address: std::net::SocketAddr = to.parse().unwrap();
+        let mut client = control::connect(&address.into()).await.unwrap();
+        let status = v1::GetStatusRequest {};
+        while (client.get_status(status).await.unwrap().get_ref().workers as usize) < workers {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+}
+
+/// Runs a campaign of eight items with a worker for each of these failpoints of lease processes. Returns what is shown of
+/// it, from the store.
+fn campaign(failpoints: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut fleet, to) = serve(folder.path());
+    for points in failpoints {
         let worker = Command::new(env!("CARGO_BIN_EXE_moire"))
             .args(["work", "--threads", "1", "--memory", "1G", "--coordinator", &to])
-            .env("MOIRE_LEASE_FAILPOINTS", format!("worker.item=3*off->return({how})"))
+            .env("MOIRE_LEASE_FAILPOINTS", points)
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
         fleet.0.push(worker);
-        let start =
-            ["campaign", "create", "c", "--programs", "8", "--oracle", "model-pair", "--coordinator", &to];
-        let out = moire(folder.path(), &start);
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        let until = Instant::now() + Duration::from_secs(60);
-        loop {
-            let out = moire(folder.path(), &["campaign", "show", "c", "--coordinator", &to]);
-            let text = String::from_utf8_lossy(&out.stdout).into_owned();
-            if text.contains("Done") {
-                break;
-            }
-            assert!(Instant::now() < until, "{how}: {text}\n{}", String::from_utf8_lossy(&out.stderr));
-            std::thread::sleep(Duration::from_millis(200));
-        }
-        assert!(fleet.0[1].try_wait().unwrap().is_none(), "{how}: the worker has ended");
-        drop(fleet);
-        let out = moire(folder.path(), &["campaign", "show", "c", "--store", "store"]);
-        let shown = String::from_utf8_lossy(&out.stdout);
-        assert!(shown.contains("8 programs"), "{how}: {shown}");
-        assert!(shown.contains(reason), "{how}: {shown}");
     }
+    connected(&to, failpoints.len());
+    let start =
+        ["campaign", "create", "c", "--programs", "8", "--oracle", "model-pair", "--coordinator", &to];
+    let out = moire(folder.path(), &start);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let out = moire(folder.path(), &["campaign", "show", "c", "--coordinator", &to]);
+        let text = String::from_utf8_lossy(&out.stdout).into_owned();
+        if text.contains("Done") {
+            break;
+        }
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(Instant::now() < until, "{failpoints:?}: {text}\n{said}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    for worker in &mut fleet.0[1..] {
+        assert!(worker.try_wait().unwrap().is_none(), "{failpoints:?}: the worker has ended");
+    }
+    drop(fleet);
+    let out = moire(folder.path(), &["campaign", "show", "c", "--store", "store"]);
+    let shown = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(shown.contains("8 programs"), "{failpoints:?}: {shown}");
+    shown
+}
+
+/// The digest that is shown of a campaign.
+fn digest(shown: &str) -> String {
+    shown.lines().find_map(|line| line.trim().strip_prefix("digest ")).unwrap().to_owned()
+}
+
+/// Every fourth item ends the process that runs it, or there is memory for none. The worker stays, each such item is counted
+/// with the reason, and every other item has its answer.
+#[test]
+fn an_item_that_ends_its_process_ends_nothing_else() {
+    let shown = campaign(&["worker.item=3*off->return(abort)"]);
+    assert!(shown.contains("the engine ended: signal: 6 (SIGABRT)"), "{shown}");
+    let shown = campaign(&["worker.item=return(memory)"]);
+    assert!(shown.contains("8  the limit on memory"), "{shown}");
+    // Tried again, each of them has memory.
+    let quiet = digest(&campaign(&[""]));
+    let shown = campaign(&["worker.item=3*off->return(memory)"]);
+    assert!(!shown.contains("memory") && digest(&shown) == quiet, "{shown}");
+}
+
+/// Somebody kills the process of every fourth item, or of every item of one worker: no item is blamed for it.
+#[test]
+fn a_process_that_is_killed_says_nothing_about_its_item() {
+    let quiet = digest(&campaign(&[""]));
+    for killed in [&["worker.item=3*off->return(kill)"][..], &["worker.item=return(kill)", ""]] {
+        let shown = campaign(killed);
+        assert!(!shown.contains("limit on memory") && !shown.contains("quarantined"), "{shown}");
+        assert_eq!(digest(&shown), quiet, "{shown}");
+    }
+    // Where it is always killed, the campaign ends, and says what it lacks.
+    let shown = campaign(&["worker.item=return(kill)"]);
+    assert!(
+        !shown.contains("limit on memory") && digest(&shown).contains("without 8 quarantined items"),
+        "{shown}"
+    );
 }
