@@ -42,7 +42,7 @@ pub use inline::Inline;
 pub use local::{Local, Setup};
 pub use moire_proto::v1;
 pub use plain::{Plain, PlainWriter};
-pub use run::{CLASS_PREFIX, MUTANT_PREFIX};
+pub use run::{CLASS_PREFIX, MUTANT_PREFIX, judged};
 pub use words::{digest_words, many};
 
 use std::net::SocketAddr;

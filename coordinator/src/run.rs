@@ -13,7 +13,7 @@ use moire_corpus::{
     Campaign, CampaignState, Counters, EngineResult, Finding, Hash, ItemDone, Progress, VALUE_BYTES_MAX,
     item_digest,
 };
-use moire_proto::v1;
+use moire_proto::{needs, v1};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Starts the name of a counter of one class of claims (oracle, then a hash), kept with a campaign's abstentions.
@@ -44,10 +44,13 @@ pub(crate) const REFUTED: &str = "refuted";
 pub(crate) const NOT_VERIFIED: &str = "not verified";
 /// The reason of a claim that was run again too often without an answer.
 pub(crate) const LOST: &str = "verification lost";
+/// The reason of an item about which no engine said anything.
+pub(crate) const NOT_JUDGED: &str = "not judged by any engine";
 /// The reason of an item whose record the store did not take; only its digest was kept.
 pub(crate) const NOT_STORED: &str = "record refused by the store";
 /// Reasons that the coordinator counts, and no worker.
-const OWN_REASONS: [&str; 6] = [QUARANTINED, REFUTED, NOT_VERIFIED, LOST, NOT_STORED, OTHER_REASONS];
+const OWN_REASONS: [&str; 7] =
+    [QUARANTINED, REFUTED, NOT_VERIFIED, LOST, NOT_JUDGED, NOT_STORED, OTHER_REASONS];
 
 /// An item with claims.
 pub(crate) struct Held {
@@ -107,7 +110,11 @@ pub(crate) struct CampaignRun {
 }
 
 impl CampaignRun {
-    pub(crate) fn new(campaign: Campaign, progress: Progress) -> Self {
+    pub(crate) fn new(mut campaign: Campaign, progress: Progress) -> Self {
+        campaign.oracles = needs::oracles(&campaign.profile, campaign.oracles);
+        let tools: Vec<String> = needs::needs(campaign.oracles.iter().map(String::as_str)).collect();
+        let more = tools.into_iter().filter(|tool| !campaign.needs.contains(tool)).collect::<Vec<_>>();
+        campaign.needs.extend(more);
         let classes = progress.counters.abstentions.iter().filter(|(k, _)| k.starts_with(CLASS_PREFIX));
         let classes = classes.map(|(k, v)| (k.clone(), Class { confirmed: *v, open: 0 })).collect();
         let (counters, mut names) = (&progress.counters, Names::default());
@@ -186,6 +193,9 @@ impl CampaignRun {
         for (reason, n) in result.abstentions {
             let sum = abstentions.entry(self.reason(reason)).or_insert(0_u64);
             *sum = sum.saturating_add(n);
+        }
+        if result.engines.is_empty() && result.claims.is_empty() {
+            abstentions.insert(NOT_JUDGED.to_owned(), 1);
         }
         let caught: Vec<_> = result.canaries.iter().filter(|c| c.caught).map(|c| c.name.clone()).collect();
         let caught: BTreeSet<_> = caught.into_iter().map(|name| self.listed(List::Canaries, name)).collect();
@@ -329,6 +339,12 @@ pub(crate) fn bare(done: ItemDone) -> ItemDone {
     let abstentions = BTreeMap::from([(NOT_STORED.to_owned(), 1)]);
     let executions = done.counters.executions;
     ItemDone { counters: Counters { programs: 1, executions, abstentions, ..Counters::default() }, ..done }
+}
+
+/// The programs of a campaign that some engine judged.
+pub fn judged(status: &v1::CampaignStatus) -> u64 {
+    let of = |reason: &str| status.abstentions.get(reason).copied().unwrap_or(0);
+    status.programs.saturating_sub(of(NOT_JUDGED)).saturating_sub(of(QUARANTINED))
 }
 
 /// The class of a claim.

@@ -22,6 +22,8 @@ pub(crate) fn start(log: Log) {
     let filter = EnvFilter::try_from_env("MOIRE_LOG").unwrap_or_else(|_| EnvFilter::new(USUAL));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let builder = builder.with_ansi(std::io::stderr().is_terminal());
+    // Where nobody reads the log, the process goes on.
+    let builder = builder.log_internal_errors(false);
     match log {
         Log::Text => builder.with_target(false).without_time().init(),
         Log::Json => builder.json().flatten_event(true).init(),

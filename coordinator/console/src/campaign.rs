@@ -11,7 +11,7 @@ use moire_corpus::{Finding, Hash, Options, Store};
 use moire_worker::job::{
     Budget, Cancel, Claim, Engine, Item, ItemReport, Part, Parted, Reduced, Verification,
 };
-use moire_worker::oracle::{self, LLVM, LOWERING, NVCC, Oracles, TILEIRAS};
+use moire_worker::oracle::{LLVM, LOWERING, NVCC, Oracles, TILEIRAS};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -171,8 +171,7 @@ impl Settings {
 
 /// Lists the capabilities that a worker needs for these oracles.
 pub fn needs(oracles: &[String]) -> Vec<String> {
-    let wanted = oracle::oracles().filter(|about| oracles.iter().any(|o| o == about.name));
-    wanted.filter_map(|about| Some(about.tool?.capability.to_owned())).collect()
+    moire_proto::needs::needs(oracles.iter().map(String::as_str)).collect()
 }
 
 /// A listener that gets each new finding once it is durable.

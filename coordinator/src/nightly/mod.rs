@@ -12,7 +12,7 @@ mod spool;
 pub use spool::Spool;
 
 use crate::report::{CampaignLine, Night, Score};
-use crate::{Error, line, many, v1};
+use crate::{Error, judged, line, many, v1};
 use moire_corpus::{Finding, Snapshot};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -115,7 +115,10 @@ pub async fn close(client: &mut Client, night: &Night) -> Result<(), Error> {
     Ok(())
 }
 
-fn shown(cut: String, status: v1::CampaignStatus) -> CampaignLine {
+fn shown(mut cut: String, status: v1::CampaignStatus) -> CampaignLine {
+    if cut.is_empty() && status.programs > 0 && judged(&status) == 0 {
+        "no program was judged".clone_into(&mut cut);
+    }
     let name = status.spec.unwrap_or_default().name;
     let programs = (status.programs, status.programs);
     CampaignLine { name, programs, executions: status.executions, abstentions: status.abstentions, cut }

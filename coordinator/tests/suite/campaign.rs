@@ -150,6 +150,53 @@ async fn a_campaign_keeps_what_it_needs_over_a_restart() {
     task.abort();
 }
 
+/// A stream that only tools judge is for workers that have them, also where the campaign does not say so, and gives one
+/// digest.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_of_a_tool_waits_for_workers_that_have_it() {
+    let mut digests = Vec::new();
+    for company in [0, 1] {
+        let dir = tempfile::tempdir().unwrap();
+        let local = start(dir.path()).await;
+        let asked = |profile: &str, oracles: &[&str]| v1::CampaignSpec {
+            name: format!("{profile}-{}", oracles.len()),
+            profile: profile.to_owned(),
+            oracles: oracles.iter().map(|o| (*o).to_owned()).collect(),
+            ..spec(100)
+        };
+        let bare = Arc::<Fake>::default();
+        let mut tasks: Vec<_> = (0..company).map(|_| worker(&local, bare.clone())).collect();
+        crate::fake::connected(&local, company).await;
+        let needs = |status: v1::CampaignStatus| {
+            let spec = status.spec.unwrap_or_default();
+            (spec.oracles.join("+"), spec.needs.join("+"), status.able)
+        };
+        let of = |oracles: &str, tools: &str, able| (oracles.to_owned(), tools.to_owned(), able);
+        let kernels = needs(local.create(asked("tile-ir", &[])).await.unwrap());
+        assert_eq!(kernels, of("compiler", "tileiras", 0));
+        assert_eq!(needs(local.create(asked("source", &[])).await.unwrap()), of("llvm", "llvm", 0));
+        let mixed = local.create(asked("source", &["mixing", "nvcc"])).await.unwrap();
+        assert_eq!(needs(mixed), of("mixing+nvcc", "mixing+nvcc", 0));
+        let plain = local.create(asked("mixed", &["self"])).await.unwrap();
+        assert_eq!(needs(plain), of("self", "", company));
+        let limit = || tokio::time::sleep(Duration::from_secs(60));
+        if company > 0 {
+            let plain = local.run(asked("mixed", &["self"]), limit(), |_| {}).await.unwrap();
+            assert_eq!(plain.phase(), v1::CampaignPhase::Done);
+            assert_eq!(local.status("tile-ir-0").await.unwrap().programs, 0);
+        }
+        let has = vec!["tileiras".to_owned()];
+        tasks.push(worker(&local, Arc::new(Fake { has, ..Fake::default() })));
+        let end = local.run(asked("tile-ir", &[]), limit(), |_| {}).await.unwrap();
+        assert_eq!((end.phase(), end.programs), (v1::CampaignPhase::Done, 100));
+        assert!(!bare.campaigns.lock().unwrap().contains("tile-ir-0"), "it has no such tool");
+        digests.push(end.digest);
+        local.stop().await.unwrap();
+        tasks.into_iter().for_each(|t| t.abort());
+    }
+    assert_eq!(digests[0], digests[1]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_finding_that_needs_a_device_class_is_run_again_only_on_workers_with_it() {
     let dir = tempfile::tempdir().unwrap();

@@ -148,7 +148,9 @@ fn a_reason_does_not_pass_for_the_coordinators_own() {
     inline.settle().unwrap();
     let end = inline.campaigns().unwrap().remove(0);
     assert_eq!((end.phase(), end.quarantined, end.refuted), (v1::CampaignPhase::Done, 0, 0));
-    assert_eq!(end.abstentions, [("other reasons".to_owned(), 300)].into());
+    assert_eq!((end.programs, moire_coordinator::judged(&end)), (1, 0));
+    let counted = [("not judged by any engine", 1), ("other reasons", 300)];
+    assert_eq!(end.abstentions, counted.map(|(why, n)| (why.to_owned(), n)).into());
 }
 
 #[test]

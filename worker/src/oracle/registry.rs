@@ -30,3 +30,29 @@ pub fn oracles() -> impl Iterator<Item = &'static About> {
 pub fn named(name: &str) -> Option<&'static About> {
     oracles().find(|about| about.name == name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::about::Takes;
+    use super::*;
+    use moire_generate::Profile;
+    use moire_proto::needs;
+
+    #[test]
+    fn coordinators_lease_by_what_oracles_need() {
+        let tools = oracles().filter_map(|about| Some((about.name, about.tool?.capability)));
+        assert_eq!(tools.collect::<Vec<_>>(), needs::TOOLS);
+        for profile in Profile::ALL {
+            let own = needs::oracles(profile.name(), Vec::new());
+            let takes = Takes::of_profile(profile.name());
+            let judge = |name: &String| named(name).is_some_and(|about| about.takes == takes);
+            assert!(own.iter().all(judge), "{profile}: {own:?}");
+            // Where none is named, those that run by default need nothing.
+            let bare = |about: &&About| about.takes == takes && about.by_default && about.tool.is_none();
+            assert_eq!(own.is_empty(), oracles().any(|about| bare(&about)), "{profile}");
+        }
+        let named = vec!["self".to_owned(), "mixing".to_owned()];
+        assert_eq!(needs::oracles("source", named.clone()), named);
+        assert_eq!(needs::needs(["self", "mixing"]).collect::<Vec<_>>(), ["mixing"]);
+    }
+}

@@ -7,7 +7,8 @@ use moire_console::control::{connect, runtime, said};
 use moire_console::stored;
 use moire_console::{campaign, exit};
 use moire_coordinator::v1::CampaignPhase;
-use moire_coordinator::{CLASS_PREFIX, digest_words, v1};
+use moire_coordinator::{CLASS_PREFIX, digest_words, judged, many, v1};
+use moire_corpus::CampaignState;
 use moire_worker::job::Engine;
 use moire_worker::link::Link;
 use moire_worker::oracle::Oracles;
@@ -85,6 +86,7 @@ pub(crate) fn run(args: &Campaigns) -> Result<u8> {
     {
         bail!("there is no campaign {name}; `moire campaign list` shows them");
     }
+    let mut blind = false;
     for c in store.campaigns()?.iter().filter(|c| wanted.is_none_or(|n| *n == c.name)) {
         let p = store.progress(&c.name)?;
         let n = &p.counters;
@@ -98,6 +100,10 @@ pub(crate) fn run(args: &Campaigns) -> Result<u8> {
             n.discrepancies
         );
         if wanted.is_some() {
+            let ended = matches!(c.state, CampaignState::Done | CampaignState::Cancelled);
+            let abstentions = n.abstentions.clone();
+            let status = v1::CampaignStatus { programs: p.done(), abstentions, ..Default::default() };
+            blind = ended && status.programs > 0 && judged(&status) == 0;
             for (reason, n) in &n.abstentions {
                 match reason.strip_prefix(CLASS_PREFIX) {
                     Some(class) => {
@@ -114,7 +120,7 @@ pub(crate) fn run(args: &Campaigns) -> Result<u8> {
             );
         }
     }
-    Ok(exit::CLEAN)
+    Ok(if blind { exit::INCOMPLETE } else { exit::CLEAN })
 }
 
 fn create(args: &NewCampaign) -> Result<u8> {
@@ -133,6 +139,7 @@ fn create(args: &NewCampaign) -> Result<u8> {
     runtime()?.block_on(async {
         let status = connect(&args.remote.link()).await?.create_campaign(spec).await.map_err(said)?;
         show(status.get_ref());
+        explain(status.get_ref());
         Ok(exit::CLEAN)
     })
 }
@@ -150,21 +157,38 @@ fn control(args: &CampaignControl, phase: v1::CampaignPhase) -> Result<u8> {
 fn list(link: &Link, wanted: Option<&str>) -> Result<u8> {
     runtime()?.block_on(async {
         let mut client = connect(link).await?;
-        match wanted {
-            Some(name) => show(
-                client
-                    .get_campaign(v1::CampaignName { name: name.to_owned() })
-                    .await
-                    .map_err(said)?
-                    .get_ref(),
-            ),
-            None => {
-                let all = client.list_campaigns(v1::ListCampaignsRequest {}).await.map_err(said)?;
-                all.get_ref().campaigns.iter().for_each(show);
-            }
-        }
-        Ok(exit::CLEAN)
+        let Some(name) = wanted else {
+            let all = client.list_campaigns(v1::ListCampaignsRequest {}).await.map_err(said)?;
+            all.get_ref().campaigns.iter().for_each(show);
+            return Ok(exit::CLEAN);
+        };
+        let name = v1::CampaignName { name: name.to_owned() };
+        let status = client.get_campaign(name).await.map_err(said)?.into_inner();
+        show(&status);
+        explain(&status);
+        Ok(code(&status))
     })
+}
+
+/// The exit code of a campaign that was asked for: one that ended without a judgement says nothing.
+fn code(status: &v1::CampaignStatus) -> u8 {
+    let ended = status.phase >= i32::from(CampaignPhase::Cancelled) && status.programs > 0;
+    if ended && judged(status) == 0 { exit::INCOMPLETE } else { exit::CLEAN }
+}
+
+/// Says on stderr what a campaign is for, where that is not every oracle that needs no tool, and why programs have no answer.
+fn explain(status: &v1::CampaignStatus) {
+    let spec = status.spec.clone().unwrap_or_default();
+    if !spec.oracles.is_empty() {
+        eprintln!("  oracles {}", spec.oracles.join(", "));
+    }
+    if !spec.needs.is_empty() && status.digest.is_empty() {
+        let able = many(status.able, "connected worker");
+        eprintln!("  needs {}: {able} can work on it, others get nothing of it", spec.needs.join(" and "));
+    }
+    for (reason, n) in &status.abstentions {
+        eprintln!("  abstained {n:8}  {reason}");
+    }
 }
 
 fn show(status: &v1::CampaignStatus) {

@@ -8,8 +8,8 @@ use moire_console::campaign::{self, Settings, Totals};
 use moire_console::stored::STORE;
 use moire_console::time::duration;
 use moire_console::{claim, exit};
-use moire_coordinator::many;
 use moire_coordinator::report::{DIFFERENCE, Grade};
+use moire_coordinator::{judged, many};
 use moire_corpus::Finding;
 use moire_generate::Profile;
 use moire_worker::job::Engine;
@@ -312,6 +312,7 @@ fn findings(totals: &Totals, listed: bool) -> String {
     all.sort_by_key(|f| (f.rule == DIFFERENCE, f.reduced.len(), f.id));
     let differences = all.iter().filter(|f| f.rule == DIFFERENCE).count();
     let mut out = match all.len() {
+        0 if judged(&totals.status) == 0 => "findings: unknown, because no program was judged\n".to_owned(),
         0 => "findings: none\n".to_owned(),
         n => format!(
             "findings: {n}; {}, {} between models\n",
@@ -347,7 +348,8 @@ fn findings(totals: &Totals, listed: bool) -> String {
 fn code(totals: &Totals) -> u8 {
     let broken = totals.findings.iter().any(|f| f.rule != DIFFERENCE);
     let red = scores::of(&totals.status).iter().any(|s| s.grade == Grade::Alarm);
-    match (broken || red, totals.interrupted || totals.status.unverified > 0) {
+    let blind = judged(&totals.status) == 0;
+    match (broken || red, totals.interrupted || totals.status.unverified > 0 || blind) {
         (true, _) => exit::FINDING,
         (false, true) => exit::INCOMPLETE,
         (false, false) => exit::CLEAN,

@@ -9,6 +9,8 @@
 )]
 
 mod attacked;
+#[cfg(unix)]
+mod blind;
 mod browser;
 mod cli;
 #[cfg(target_os = "linux")]
