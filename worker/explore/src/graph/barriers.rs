@@ -112,6 +112,21 @@ impl Phases {
         out
     }
 
+    /// Whether the thread of an event for all threads has arrived there before and gone on: the phase of that arrival may
+    /// still be open, and it is not modelled that both are of one phase.
+    pub(crate) fn arrives_again<const W: usize>(
+        &self,
+        g: &Events<'_, W>,
+        id: EventId,
+        barrier: &BarrierUse,
+    ) -> bool {
+        let (None, BarrierObject::Cta { instance: None, .. }) = (barrier.count, barrier.object) else {
+            return false;
+        };
+        let went_on = |c: &EventId| g[*c].thread == g[id].thread && g[*c].barrier().is_some_and(|b| !b.waits);
+        self.companions(g, id, barrier.object).iter().any(went_on)
+    }
+
     /// Arrivals other threads can still add to phase `p` of the barrier of `id`: one each where they wait.
     fn others_at<const W: usize>(
         &self,

@@ -24,6 +24,10 @@ impl<const W: usize> Search<'_, W> {
     /// Lets a barrier event join each phase it can.
     pub(super) fn place_barrier(&mut self, id: EventId, then: Then<Self>) -> Found {
         let Kind::Barrier(barrier) = self.state.graph.events[id].emitted.kind else { return Ok(()) };
+        if self.state.graph.phases.arrives_again(&self.state.graph.events, id, &barrier) {
+            let reason = "a barrier for all threads where the thread has arrived before".to_owned();
+            return Err(Stop::Abstain(Abstain { reason, line: self.state.graph.events[id].emitted.line }));
+        }
         let phases = self.state.graph.phases.phases_for(&self.state.graph.events, id, &barrier);
         if phases.is_empty() {
             let reason = "more arrivals at a barrier than its count".to_owned();
