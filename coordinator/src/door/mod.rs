@@ -206,8 +206,8 @@ impl Door {
 /// The peer that an address counts for: itself, or its IPv6 network (/64), because one host can use all of that.
 fn network(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
-        IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() & !u128::from(u64::MAX)).into()),
-        v4 @ IpAddr::V4(_) => v4,
+        IpAddr::V6(v6) if !v6.is_loopback() => IpAddr::V6((v6.to_bits() & !u128::from(u64::MAX)).into()),
+        own => own,
     }
 }
 
@@ -233,5 +233,9 @@ mod tests {
         assert_ne!(peer("2001:db8::1"), peer("2001:db8:0:1::1"));
         assert_eq!(peer("::ffff:192.0.2.1"), peer("192.0.2.1"));
         assert_ne!(peer("192.0.2.1"), peer("192.0.2.2"));
+        assert!(
+            peer("::1").is_loopback() && peer("127.0.0.2").is_loopback(),
+            "this machine stays this machine"
+        );
     }
 }
