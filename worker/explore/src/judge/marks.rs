@@ -181,7 +181,7 @@ mod tests {
         assert!(judged > 30 && marked > 30, "{judged} programs, {marked} marks");
     }
 
-    /// An empty set of executions is never clean, whoever counted it, and however little is asked.
+    /// An empty set of executions is never clean, counted here or by workers, and however little is asked.
     #[test]
     fn nothing_is_clean_without_an_execution() {
         let text =

@@ -59,7 +59,9 @@ impl<'a> Judge<'a> {
         let teller = self.teller();
         let mut limits = *self.limits;
         let mut tried: Vec<Tried> = Vec::new();
-        for candidate in candidates {
+        let mut candidates = candidates.into_iter().peekable();
+        while let Some(candidate) = candidates.next() {
+            teller.doubt(candidates.peek().is_some());
             let one = self.launch(candidate, &limits, &teller)?;
             let (checks, open) =
                 (one.explored.iter().map(|e| e.1.summary.checks).sum::<u64>(), one.is_open());

@@ -20,6 +20,8 @@ pub(super) struct Teller {
     begin: Instant,
     found: RefCell<Option<String>>,
     told: Cell<bool>,
+    /// A larger launch decides whether a hang stands.
+    doubts: Cell<bool>,
     explain: Duration,
     /// When the explanations began.
     explained: Cell<Option<Instant>>,
@@ -32,6 +34,7 @@ impl Teller {
             begin: Instant::now(),
             found: RefCell::default(),
             told: Cell::new(false),
+            doubts: Cell::new(false),
             explain,
             explained: Cell::new(None),
         }
@@ -40,9 +43,15 @@ impl Teller {
     /// Keeps the first thing that is wrong, and tells it when it is time.
     pub(super) fn see(&self, name: &str, program: &Program, seen: &Seen<'_>) {
         if self.text && self.found.borrow().is_none() {
-            *self.found.borrow_mut() = first(name, program, seen);
+            let seen = Seen { hangs: seen.hangs && !self.doubts.get(), ..*seen };
+            *self.found.borrow_mut() = first(name, program, &seen);
         }
         self.tell();
+    }
+
+    /// From now on hangs are told only if no larger launch decides about them.
+    pub(super) fn doubt(&self, larger: bool) {
+        self.doubts.set(larger);
     }
 
     /// Forgets what is found, if it is not told yet: a larger launch decides.
