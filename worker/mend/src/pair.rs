@@ -77,10 +77,10 @@ fn handover(bench: &Bench<'_>, (x, place): (At, At), y: At, meeting: Meeting) ->
         steps.extend(completion(first).into_iter().map(plain));
     }
     let (own, other) = meeting_steps(bench, place, y, meeting, first)?;
-    steps.extend(fences_out(program, x, y).into_iter().map(plain));
+    steps.extend(fences_out(bench, x, y).into_iter().map(plain));
     steps.extend(own);
     steps.extend(other);
-    steps.extend(fences_in(program, x, y).into_iter().map(|op| put(bench, y, false, &Added::Plain(op))));
+    steps.extend(fences_in(bench, x, y).into_iter().map(|op| put(bench, y, false, &Added::Plain(op))));
     (!steps.is_empty()).then_some(steps)
 }
 
@@ -265,15 +265,18 @@ fn map(op: &Op) -> Option<Address> {
     }
 }
 
-/// The narrowest scope that a thread has in common with another one.
-pub(crate) fn common(p: &Placement, q: &Placement) -> Scope {
-    let all = [Scope::Cta, Scope::Cluster, Scope::Gpu];
-    all.into_iter().find(|s| p.includes(*s, q)).unwrap_or(Scope::Sys)
+/// The narrowest scope that has the threads of both in common. CTAs of a text without clusters are in none.
+pub(crate) fn common(bench: &Bench<'_>, x: At, y: At) -> Scope {
+    let place = |at: At| &bench.program.threads[at.thread].place;
+    let all = [Scope::Cta, Scope::Cluster, Scope::Gpu].into_iter();
+    let mut all = all.filter(|s| *s != Scope::Cluster || bench.clusters);
+    all.find(|s| place(x).includes(*s, place(y))).unwrap_or(Scope::Sys)
 }
 
-fn fences_out(program: &Program, x: At, y: At) -> Vec<Op> {
+fn fences_out(bench: &Bench<'_>, x: At, y: At) -> Vec<Op> {
+    let program = &bench.program;
     let (a, b) = (&program.threads[x.thread].body[x.pc].op, &program.threads[y.thread].body[y.pc].op);
-    let scope = common(&program.threads[x.thread].place, &program.threads[y.thread].place);
+    let scope = common(bench, x, y);
     let mut out = Vec::new();
     if map(b).is_some() {
         out.push(Op::ProxyOrder(ProxyOrder::TensormapRelease { scope: scope.max(Scope::Cta) }));
@@ -290,9 +293,10 @@ fn fences_out(program: &Program, x: At, y: At) -> Vec<Op> {
     out
 }
 
-fn fences_in(program: &Program, x: At, y: At) -> Vec<Op> {
+fn fences_in(bench: &Bench<'_>, x: At, y: At) -> Vec<Op> {
+    let program = &bench.program;
     let (a, b) = (&program.threads[x.thread].body[x.pc].op, &program.threads[y.thread].body[y.pc].op);
-    let scope = common(&program.threads[x.thread].place, &program.threads[y.thread].place);
+    let scope = common(bench, x, y);
     let mut out = Vec::new();
     if x.thread != y.thread && (!tensor(a) || !tensor(b)) {
         out.push(Op::Fence { order: FenceOrder::AcqRel, scope });

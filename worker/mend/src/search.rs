@@ -256,8 +256,7 @@ fn waits(
     let mut out = Vec::new();
     let program = &bench.program;
     for (x, y) in &target.pairs {
-        let scope =
-            common(&program.threads[x.thread].place, &program.threads[y.thread].place).min(Scope::Cluster);
+        let scope = common(bench, *x, *y).min(Scope::Cluster);
         for addr in mbarriers(program, y.thread) {
             let waits = |i: &Instr| matches!(&i.op, Op::Mbarrier(Mbarrier { op: MbarrierOp::Wait(_), addr: a, .. }) if *a == addr);
             if !known && program.threads[y.thread].body.iter().any(waits) {

@@ -300,7 +300,7 @@ pub(crate) fn synchronising(program: &Program, first: &BTreeSet<usize>) -> Vec<A
 /// Release, acquire and a wide enough scope in every synchronising access of the threads of two accesses, one edit each.
 pub(crate) fn strong_everywhere(bench: &Bench<'_>, x: At, y: At) -> Vec<Vec<Step>> {
     let program = &bench.program;
-    let near = common(&program.threads[x.thread].place, &program.threads[y.thread].place);
+    let near = common(bench, x, y);
     let threads = BTreeSet::from([x.thread, y.thread]);
     let all = |within: Option<&BTreeSet<usize>>, least: Scope| -> Vec<Step> {
         let mut out = Vec::new();
@@ -364,7 +364,7 @@ pub(crate) fn relaxed(bench: &Bench<'_>, x: At, y: At) -> Option<Vec<Step>> {
     if bench.planted != Some(Planted::StrongPayload) && !polls(program, x) && !polls(program, y) {
         return None;
     }
-    let scope = common(&program.threads[x.thread].place, &program.threads[y.thread].place);
+    let scope = common(bench, x, y);
     let strong = |at: At| -> Option<Step> {
         let one = |site: At| {
             let mut op = program.threads[site.thread].body[site.pc].op.clone();

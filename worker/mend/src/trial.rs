@@ -80,7 +80,7 @@ pub(crate) struct Bench<'a> {
     more: &'a dyn Fn() -> bool,
     orders: OnceCell<Option<Orders>>,
     /// The text names clusters, or uses something of them. Otherwise its CTAs are in none.
-    clusters: bool,
+    pub(crate) clusters: bool,
     /// A trial was refused for want of budget.
     pub(crate) spent: bool,
 }
