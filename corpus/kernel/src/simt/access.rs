@@ -1,5 +1,4 @@
-//! Special registers, parameters, and loads and stores with cache hints. Litmus texts have no cache hints, and they do
-//! not change the meaning of an access.
+//! Special registers, parameters, and loads and stores that litmus texts do not have, such as stores of a float.
 
 use super::run::{Run, Val};
 use crate::Done;
@@ -63,7 +62,6 @@ impl Run<'_> {
                 "sys" => scope = Some(Scope::Sys),
                 "weak" | "relaxed" | "acquire" | "release" | "volatile" => order = word,
                 "v2" | "v4" | "v8" => {}
-                hint if hint.starts_with("L1::") || hint.starts_with("L2::") => {}
                 other => ty = Some(type_of(other).ok_or_else(refused)?),
             }
         }

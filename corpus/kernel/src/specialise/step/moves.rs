@@ -1,5 +1,5 @@
 //! Runs loads and stores that litmus texts do not have: of parameters, constants, local memory and matrices, and with
-//! cache hints.
+//! cache operators.
 
 use super::access::{Access, data, load, store};
 use super::place::Place;
