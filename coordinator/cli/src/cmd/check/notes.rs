@@ -362,8 +362,10 @@ fn grouped<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> Vec<Vec<&'f F
 fn missing(finding: &Finding) -> Option<String> {
     let [a, b] = finding.places.as_slice() else { return None };
     let race = flag_word(finding) == Verdict::Race.word();
-    race.then(|| {
-        format!("missing: an order between line {} and line {}", a.line.min(b.line), a.line.max(b.line))
+    let (first, last) = (a.line.min(b.line), a.line.max(b.line));
+    race.then(|| match first == last {
+        true => format!("missing: an order between two runs of line {first}"),
+        false => format!("missing: an order between line {first} and line {last}"),
     })
 }
 
