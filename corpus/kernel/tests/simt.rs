@@ -103,7 +103,7 @@ fn offsets_out_of_range_are_refused() {
 fn threads_have_the_place_of_their_cta_warp_and_lane() {
     let program = compiled("both", 2, &[4, 4, 4]);
     let places: Vec<_> =
-        program.threads.iter().map(|t| (t.place.cluster, t.place.cta, t.place.lane)).collect();
+        program.threads.iter().map(|t| (t.place.cluster, t.place.cta, t.place.lane())).collect();
     let want = |cta: u16, lane: u8| (cta / 2, cta, Some(lane));
     let all: Vec<_> = (0..4).flat_map(|cta| [want(cta, 0), want(cta, 1)]).collect();
     assert_eq!(places, all);

@@ -124,7 +124,7 @@ pub fn estimate_candidates(program: &Program) -> u128 {
         let load = Load { reads: access.reads * weight, writes: access.writes * weight };
         for object in std::iter::once(&symbol.object).chain(&symbol.multimem) {
             let shared = program.objects.get(object.index()).is_some_and(|o| o.space == Space::SharedCta);
-            let cta = shared.then_some(Placement { warp: 0, lane: None, ..thread.place });
+            let cta = shared.then_some(Placement { warp: 0, mask: 0, joined: false, ..thread.place });
             pools.entry((object.0, cta)).or_default().push((access.range.0, access.range.1, load));
         }
     }

@@ -188,10 +188,12 @@ pub struct Placement {
     pub cta: u16,
     /// Warp in the CTA.
     pub warp: u16,
-    /// Lane in the warp; `None` when the text does not say (one thread of its own warp).
-    pub lane: Option<u8>,
-    /// How many further lanes, those behind `lane`, this thread stands for: they run the same code together.
-    pub more_lanes: u8,
+    /// Lanes of the warp that this thread stands for, a bit a lane; 0 when the text does not say (one thread of its own
+    /// warp).
+    pub mask: u32,
+    /// The lanes run in lockstep: one program order, in which arrivals, exits and masks count each lane. Only of several
+    /// lanes.
+    pub joined: bool,
 }
 
 impl Placement {
@@ -205,11 +207,19 @@ impl Placement {
         }
     }
 
-    /// The lanes of the warp the thread stands for, a bit a lane; never none.
+    /// The lanes of the warp the thread stands for, a bit a lane; never none: lane 0 where the text does not say.
     pub fn lanes(&self) -> u32 {
-        let first = u32::from(self.lane.unwrap_or(0)).min(31);
-        let all = u32::MAX >> 31u32.saturating_sub(u32::from(self.more_lanes));
-        all << first
+        self.mask.max(1)
+    }
+
+    /// The first lane of the warp the thread stands for, where the text says one.
+    pub fn lane(&self) -> Option<u8> {
+        (self.mask != 0).then(|| u8::try_from(self.mask.trailing_zeros()).unwrap_or(0))
+    }
+
+    /// Whether it stands for several lanes.
+    pub fn several(&self) -> bool {
+        self.mask.count_ones() > 1
     }
 
     /// Same CTA (hence the same shared memory and named barriers).

@@ -60,7 +60,7 @@ pub fn takes(program: &Program) -> Result<(), Refusal> {
         if p.cta >= MAX_WIDTH || p.warp >= MAX_WIDTH {
             return refused("more than eight CTAs, or warps of one");
         }
-        if p.more_lanes > 0 || !places.insert((p.cta, p.warp)) {
+        if p.several() || !places.insert((p.cta, p.warp)) {
             return refused("several lanes of a warp");
         }
         if thread.regs.iter().any(|r| r.init != RegInit::Value(0)) {

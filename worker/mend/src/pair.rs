@@ -371,7 +371,7 @@ fn barrier(program: &Program, places: &[At]) -> Option<Op> {
         return None;
     }
     if threads.iter().all(|t| {
-        place(*t).same_cta(place(first)) && place(*t).warp == place(first).warp && place(*t).lane.is_some()
+        place(*t).same_cta(place(first)) && place(*t).warp == place(first).warp && place(*t).lane().is_some()
     }) {
         let mask = threads.iter().fold(0u32, |all, t| all | place(*t).lanes());
         return Some(Op::WarpSync { mask: Operand::Imm(i128::from(mask)) });

@@ -159,7 +159,7 @@ fn together(program: &Program) -> Vec<Removal> {
         let mut count: BTreeMap<Option<Operand>, usize> = BTreeMap::new();
         for (pc, instr) in thread.body.iter().enumerate() {
             let place = thread.place;
-            let cta = Placement { warp: 0, lane: None, more_lanes: 0, ..place };
+            let cta = Placement { warp: 0, mask: 0, joined: false, ..place };
             let (key, home, length) = match &instr.op {
                 Op::Bar { kind: BarKind::Sync | BarKind::Arrive, id, .. } => (Some(*id), cta, 1),
                 Op::ClusterArrive { .. } => {

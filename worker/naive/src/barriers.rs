@@ -157,7 +157,7 @@ impl Scene<'_> {
         let (p, q) = (&self.program.threads[a].place, &self.program.threads[b].place);
         self.memory.cta[a] == self.memory.cta[b]
             && p.warp == q.warp
-            && (a == b || (p.lane.is_some() && q.lane.is_some()))
+            && (a == b || (p.lane().is_some() && q.lane().is_some()))
     }
 
     fn done(&self, t: usize) -> bool {
@@ -289,7 +289,7 @@ impl Scene<'_> {
             None => self.same_cluster(t, object.1),
             Some(mask) => {
                 let place = &self.program.threads[t].place;
-                let named = place.lane.is_none_or(|lane| mask >> lane & 1 == 1);
+                let named = place.lane().is_none_or(|lane| mask >> lane & 1 == 1);
                 self.same_warp(t, object.1) && named
             }
         };

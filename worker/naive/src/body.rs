@@ -34,7 +34,7 @@ impl Runner<'_> {
         let start = |init: &RegInit| match init {
             RegInit::Value(v) => *v,
             RegInit::Address(s) => self.memory.base(*s, self.thread),
-            RegInit::Lane => u128::from(thread.place.lane.unwrap_or(0)),
+            RegInit::Lane => u128::from(thread.place.lane().unwrap_or(0)),
         };
         let first = State {
             pc: 0,

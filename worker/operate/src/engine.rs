@@ -91,8 +91,8 @@ impl<'a> Engine<'a> {
                 .map(|r| match &r.init {
                     RegInit::Value(value) => Val::Known(*value),
                     RegInit::Address(symbol) => Val::Known(self.layout.address(*symbol, t)),
-                    RegInit::Lane if thread.place.more_lanes > 0 => Val::Unknown,
-                    RegInit::Lane => Val::Known(u128::from(thread.place.lane.unwrap_or(0))),
+                    RegInit::Lane if thread.place.several() => Val::Unknown,
+                    RegInit::Lane => Val::Known(u128::from(thread.place.lane().unwrap_or(0))),
                 })
                 .collect(),
             exited: false,

@@ -263,18 +263,16 @@ fn communicates(columns: &[Column]) -> bool {
 
 /// All ways to place `threads` threads. The first is at the origin.
 fn places(near: &[Near], threads: usize) -> Vec<Vec<Placement>> {
-    let lane = |n: u16| {
-        near.contains(&Near::Warp).then(|| u8::try_from(n).expect("a bound has fewer than 256 threads"))
-    };
+    let mask = |n: u16| u32::from(near.contains(&Near::Warp)) << n.min(31);
     let zero = Placement::default();
-    let mut all = vec![vec![Placement { lane: lane(0), ..zero }]];
+    let mut all = vec![vec![Placement { mask: mask(0), ..zero }]];
     for n in 1..threads {
         let id = u16::try_from(n).expect("a bound has fewer than 256 threads");
         let mut longer = Vec::new();
         for places in &all {
             for near in near {
                 let place = match near {
-                    Near::Warp => Placement { lane: lane(id), ..zero },
+                    Near::Warp => Placement { mask: mask(id), ..zero },
                     Near::Cta => Placement { warp: id, ..zero },
                     Near::Cluster => Placement { cta: id, ..zero },
                     Near::Gpu => Placement { cluster: id, cta: id, ..zero },

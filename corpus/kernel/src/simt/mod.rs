@@ -84,7 +84,7 @@ fn place(here: &Here) -> Done<Placement> {
         cluster: small(here.cta / here.rank)?,
         cta: small(here.cta)?,
         warp: small(here.tid / 32)?,
-        lane: u8::try_from(here.tid % 32).ok(),
+        mask: 1 << (here.tid % 32),
         ..Placement::default()
     })
 }

@@ -344,8 +344,8 @@ fn places(program: &Program, order: &[usize], threads: &mut [Thread]) {
             cluster: number(&mut seen[2], [p.gpu, p.stream, p.grid, p.cluster, 0, 0]),
             cta: cta_number,
             warp,
-            lane: p.lane,
-            more_lanes: p.more_lanes,
+            mask: p.mask,
+            joined: p.joined,
         };
     }
 }

@@ -96,7 +96,13 @@ impl Writer {
         for n in [p.gpu, p.stream, p.grid, p.cluster, p.cta, p.warp] {
             self.0.extend(n.to_be_bytes());
         }
-        self.0.extend(p.lane.map_or([0, 0, 0], |l| [1, l, p.more_lanes]));
+        let (first, more) = (p.lane().unwrap_or(0), p.mask.count_ones().saturating_sub(1));
+        let range = u32::MAX >> 31u32.saturating_sub(more) << first == p.mask;
+        match u8::try_from(more) {
+            Ok(more) if range && !p.joined => self.0.extend([1, first, more]),
+            _ if p.mask == 0 => self.0.extend([0, 0, 0]),
+            _ => self.tagged(2 + u8::from(p.joined), &p.mask.to_be_bytes()),
+        }
     }
 
     fn operand(&mut self, operand: &Operand) {

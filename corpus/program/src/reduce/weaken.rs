@@ -213,7 +213,7 @@ pub(super) fn simplify_places(program: &Program) -> Candidates<'_> {
             |place| {
                 let mut next = program.clone();
                 next.threads[a].place =
-                    Placement { warp: place.warp.saturating_add(1), lane: None, more_lanes: 0, ..place };
+                    Placement { warp: place.warp.saturating_add(1), mask: 0, joined: false, ..place };
                 next
             },
         )

@@ -136,11 +136,25 @@ fn placement(place: &Placement, clusters: bool) -> String {
     if place.warp != 0 {
         parts.push(format!("warp {}", place.warp));
     }
-    parts.extend(place.lane.map(|l| match place.more_lanes {
-        0 => format!("lane {l}"),
-        more => format!("lanes {l}-{}", u32::from(l) + u32::from(more)),
-    }));
+    parts.extend(lanes(place));
     parts.join(", ")
+}
+
+/// `lane 3`, `lanes 0,2-5`, `lanes 1-31 joined`
+fn lanes(place: &Placement) -> Option<String> {
+    let first = place.lane()?;
+    if !place.several() {
+        return Some(format!("lane {first}"));
+    }
+    let mut left = place.mask;
+    let mut ranges = Vec::new();
+    while left != 0 {
+        let (from, more) = (left.trailing_zeros(), (left >> left.trailing_zeros()).trailing_ones() - 1);
+        ranges.push(if more == 0 { format!("{from}") } else { format!("{from}-{}", from + more) });
+        left &= u32::MAX.checked_shl(from + more + 1).unwrap_or(0);
+    }
+    let joined = if place.joined { " joined" } else { "" };
+    Some(format!("lanes {}{joined}", ranges.join(",")))
 }
 
 /// The text of a condition; an outermost one is always in parentheses.

@@ -30,7 +30,7 @@ pub(super) fn lanes_said(report: &mut Report<'_>, thread: &Thread, instr: &Instr
     let place = &thread.place;
     let unsaid = |t: &&Thread| {
         let same = t.place.same_cta(place) && t.place.warp == place.warp && t.name != thread.name;
-        same && (t.place.lane.is_none() || place.lane.is_none())
+        same && (t.place.lane().is_none() || place.lane().is_none())
     };
     if let Some(other) = report.program.threads.iter().find(unsaid) {
         let what = format!("{} is in this warp too, and they do not name their lanes", other.name);
@@ -100,7 +100,7 @@ fn placed(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
     if thread.place.host && (barrier || shared) {
         report.at("placement", thread, instr, "a host thread is in no CTA", None);
     }
-    if let (Op::WarpSync { mask: Operand::Imm(mask) }, Some(lane)) = (&instr.op, thread.place.lane)
+    if let (Op::WarpSync { mask: Operand::Imm(mask) }, Some(lane)) = (&instr.op, thread.place.lane())
         && mask >> lane & 1 == 0
     {
         let what = format!("the mask leaves out lane {lane}, which executes it");
@@ -113,9 +113,9 @@ fn lanes(report: &mut Report<'_>) {
     for (i, a) in threads.iter().enumerate() {
         let same = |b: &&Thread| {
             let (p, q) = (&a.place, &b.place);
-            p.same_cta(q) && p.warp == q.warp && b.place.lane.is_some() && p.lanes() & q.lanes() != 0
+            p.same_cta(q) && p.warp == q.warp && b.place.lane().is_some() && p.lanes() & q.lanes() != 0
         };
-        if a.place.lane.is_some()
+        if a.place.lane().is_some()
             && let Some(b) = threads[..i].iter().find(same)
         {
             report.about("placement", format!("{} and {} share a lane of one warp", b.name, a.name), None);

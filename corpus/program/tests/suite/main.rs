@@ -8,4 +8,5 @@
 
 mod forms;
 mod hostile;
+mod lanes;
 mod tensor;

@@ -26,14 +26,14 @@ pub(crate) fn meet(program: &Program, object: &BarrierObject, a: ThreadId, b: Th
         BarrierObject::Cta { .. } => p.same_cta(q),
         BarrierObject::Cluster => p.includes(Scope::Cluster, q),
         BarrierObject::Warp { .. } => {
-            a == b || (p.same_cta(q) && p.warp == q.warp && p.lane.is_some() && q.lane.is_some())
+            a == b || (p.same_cta(q) && p.warp == q.warp && p.lane().is_some() && q.lane().is_some())
         }
     }
 }
 
 /// Whether a thread is among those a barrier waits for.
 pub(crate) fn names(program: &Program, object: &BarrierObject, thread: ThreadId) -> bool {
-    let lane = program.threads[thread.index()].place.lane.unwrap_or(0);
+    let lane = program.threads[thread.index()].place.lane().unwrap_or(0);
     !matches!(object, BarrierObject::Warp { mask } if mask >> lane & 1 == 0)
 }
 

@@ -150,7 +150,7 @@ pub(crate) fn ordinary(op: &Op) -> bool {
 fn exchangeable(program: &Program, a: ThreadId, b: ThreadId, bug: Option<Planted>) -> bool {
     let (x, y) = (&program.threads[a.index()], &program.threads[b.index()]);
     let start = |t: &Thread| t.regs.iter().map(|r| r.init.clone()).collect::<Vec<_>>();
-    let lane = |t: &Thread| t.place.lane.is_some() || t.regs.iter().any(|r| r.init == RegInit::Lane);
+    let lane = |t: &Thread| t.place.lane().is_some() || t.regs.iter().any(|r| r.init == RegInit::Lane);
     if x.body != y.body || start(x) != start(y) || lane(x) || lane(y) || !one_map_of_lines(x, y) {
         return false;
     }

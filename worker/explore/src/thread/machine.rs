@@ -60,7 +60,7 @@ impl<'a, V: View> Machine<'a, V> {
         let initial = |r: &RegDecl| match r.init {
             RegInit::Value(v) => v,
             RegInit::Address(s) => layout.address(program, s, thread),
-            RegInit::Lane => Value::from(code.place.lane.unwrap_or(0)),
+            RegInit::Lane => Value::from(code.place.lane().unwrap_or(0)),
         };
         let regs = code.regs.iter().map(|r| RegState::known(initial(r))).collect();
         let products = code.body.iter().any(|i| matches!(i.op, Op::Wgmma(_)));

@@ -41,9 +41,9 @@ pub(super) fn meet(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<bool
         Op::WarpSync { mask } => {
             let mask = crate::value::low(known(e, s, at, *mask)?, 32);
             let place = &e.program.threads[at.thread].place;
-            let alone = place.lane.is_none().then_some(at.thread);
+            let alone = place.lane().is_none().then_some(at.thread);
             let mask = u32::try_from(mask).unwrap_or(u32::MAX);
-            if place.lane.is_some_and(|lane| mask >> lane & 1 == 0) {
+            if place.lane().is_some_and(|lane| mask >> lane & 1 == 0) {
                 return Err(at.abstain("a lane at a barrier of others"));
             }
             (Barrier::Warp { cta: at.cta, warp: place.warp, mask, alone }, None, true)
@@ -104,7 +104,7 @@ fn all_there(e: &Engine<'_>, s: &State, barrier: Barrier) -> bool {
         Barrier::Warp { alone: Some(_), .. } => true,
         Barrier::Warp { cta, warp, mask, .. } => e.layout.ctas[cta].iter().all(|t| {
             let place = &e.program.threads[*t].place;
-            let named = place.lane.is_some_and(|lane| mask >> lane & 1 == 1);
+            let named = place.lane().is_some_and(|lane| mask >> lane & 1 == 1);
             place.warp != warp || !named || there(*t)
         }),
     }

@@ -50,12 +50,10 @@ pub(super) fn compute(e: &Engine<'_>, s: &mut State, at: At<'_>) {
     let Op::Control(Control::Elect { dst, pred, mask }) = &at.instr.op else { return };
     let place = &e.program.threads[at.thread].place;
     let leader = operand(e, s, at.thread, *mask).known().map(|m| u128::from(low(m, 32).trailing_zeros()));
-    let first = u128::from(place.lane.unwrap_or(0));
+    let first = u128::from(place.lane().unwrap_or(0));
     let inside = |l: u128| l < 32 && place.lanes() >> l & 1 == 1;
     let (chosen, elected) = match leader {
-        Some(leader) if place.more_lanes == 0 => {
-            (Val::Known(leader), Val::Known(u128::from(leader == first)))
-        }
+        Some(leader) if !place.several() => (Val::Known(leader), Val::Known(u128::from(leader == first))),
         Some(leader) if inside(leader) => (Val::Known(leader), Val::Elected),
         Some(leader) => (Val::Known(leader), Val::Known(0)),
         None => (Val::Unknown, Val::Unknown),

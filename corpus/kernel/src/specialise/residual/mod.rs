@@ -154,8 +154,7 @@ fn thread(
         cluster: short(here.cluster)?,
         cta: short(here.cta)?,
         warp: short(here.warp)?,
-        lane: Some(0),
-        more_lanes: u8::try_from(here.lanes.count_ones().saturating_sub(1)).map_err(many)?,
+        mask: here.lanes,
         ..Placement::default()
     };
     let decl = |n: usize| RegDecl { name: format!("r{n}"), init: RegInit::Value(0) };

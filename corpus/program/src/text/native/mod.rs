@@ -136,20 +136,14 @@ fn placement(scan: &mut Scan<'_>, clusters: &mut bool) -> Parsed<Placement> {
                 "warp" => &mut place.warp,
                 "lane" => {
                     let lane = u8::try_from(n).ok().filter(|l| *l < 32);
-                    place.lane =
-                        Some(lane.ok_or_else(|| scan.error_at(at, "a lane is 0 to 31".into(), None))?);
+                    let lane = lane.ok_or_else(|| scan.error_at(at, "a lane is 0 to 31".into(), None))?;
+                    (place.mask, place.joined) = (1 << lane, false);
                     scan.take(",");
                     continue;
                 }
                 "lanes" => {
-                    let last = if scan.take("-") { scan.number()? } else { n };
-                    let span = u8::try_from(n).ok().zip(u8::try_from(last).ok());
-                    let span = span.filter(|(first, last)| first <= last && *last < 32);
-                    let (first, last) = span.ok_or_else(|| {
-                        let hint = Some("a warp is `lanes 0-31`".to_owned());
-                        scan.error_at(at, "lanes are an ascending range inside 0 to 31".into(), hint)
-                    })?;
-                    (place.lane, place.more_lanes) = (Some(first), last - first);
+                    place.mask = lanes(scan, at, n)?;
+                    place.joined = scan.keyword("joined") && place.several();
                     scan.take(",");
                     continue;
                 }
@@ -168,6 +162,27 @@ fn placement(scan: &mut Scan<'_>, clusters: &mut bool) -> Parsed<Placement> {
         return Err(scan.error("a host thread is on no GPU".into(), Some("write just `(host)`".into())));
     }
     Ok(place)
+}
+
+/// `0-31`, `0,2-5`: the lanes of a warp, a bit a lane, behind their first number, which stands at `at`.
+fn lanes(scan: &mut Scan<'_>, at: usize, mut first: i128) -> Parsed<u32> {
+    let mut mask = 0u32;
+    loop {
+        let last = if scan.take("-") { scan.number()? } else { first };
+        let span = u32::try_from(first).ok().zip(u32::try_from(last).ok());
+        let span = span.filter(|(first, last)| first <= last && *last < 32 && mask >> first == 0);
+        let (from, to) = span.ok_or_else(|| {
+            let hint = Some("a warp is `lanes 0-31`".to_owned());
+            scan.error_at(at, "lanes are ascending ranges inside 0 to 31".into(), hint)
+        })?;
+        mask |= u32::MAX >> (31 - (to - from)) << from;
+        let mut ahead = scan.clone();
+        if !ahead.take(",") || !ahead.rest().starts_with(|c: char| c.is_ascii_digit()) {
+            return Ok(mask);
+        }
+        *scan = ahead;
+        first = scan.number()?;
+    }
 }
 
 /// Reads a statement. Returns whether it opens a loop.
