@@ -43,11 +43,14 @@ pub(crate) enum Item {
     Differ(Touch),
 }
 
-/// An item with its lanes (`None`: all lanes that are together) and its line.
+/// An item with its lanes and its line.
 #[derive(Clone, Debug)]
 pub(crate) struct Placed {
     pub(crate) item: Item,
+    /// Its lanes, unless these are all lanes that are together there.
     pub(crate) mask: Option<u32>,
+    /// Its lanes.
+    pub(crate) lanes: u32,
     pub(crate) line: u32,
 }
 

@@ -1,4 +1,6 @@
-//! Footprints of instructions: which bytes of which memory they touch, and how.
+//! Footprints of instructions: which bytes of which memory they touch, how, and which lane touches which.
+
+use super::known::value::{Lanes, lanes};
 
 /// A memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,11 +99,52 @@ pub(crate) struct Touch {
     /// The first byte and the end of each run, ascending.
     pub(crate) ranges: Vec<(u64, u64)>,
     pub(crate) kind: Kind,
+    /// Which lanes touch which of them. Empty if each lane that executes the item touches all.
+    pub(crate) by: Vec<Spread>,
+}
+
+/// The same number of bytes for each lane of a mask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spread {
+    /// The first byte of each lane.
+    pub(crate) at: Lanes,
+    pub(crate) bytes: u64,
+    pub(crate) mask: u32,
+}
+
+impl Spread {
+    /// Runs of bytes (first, end) with the lanes that touch them.
+    fn runs(&self) -> Vec<(u64, u64, u32)> {
+        let run = |at: u64, mask: u32| (at, at.saturating_add(self.bytes), mask);
+        match self.at.one(self.mask) {
+            Some(at) => vec![run(at, self.mask)],
+            None => lanes(self.mask).map(|l| run(self.at.get(l), 1 << l)).collect(),
+        }
+    }
 }
 
 impl Touch {
     pub(crate) fn one(mem: Mem, at: u64, bytes: u32, kind: Kind) -> Self {
-        Touch { mem, ranges: vec![(at, at.saturating_add(u64::from(bytes)))], kind }
+        let ranges = vec![(at, at.saturating_add(u64::from(bytes)))];
+        Touch { mem, ranges, kind, by: Vec::new() }
+    }
+
+    /// The touch of lanes at addresses of their own.
+    pub(crate) fn spread(mem: Mem, kind: Kind, by: Vec<Spread>) -> Self {
+        let runs = by.iter().flat_map(Spread::runs).map(|(start, end, _)| (start, end));
+        let ranges = runs.filter(|r| r.0 < r.1).collect();
+        let mut touch = Touch { mem, ranges, kind, by };
+        touch.join();
+        touch
+    }
+
+    /// Runs of bytes (first, end) with the lanes that touch them, of an item that the lanes of `all` execute.
+    #[expect(dead_code, reason = "lanes are told apart next")]
+    pub(crate) fn by_lanes(&self, all: u32) -> Vec<(u64, u64, u32)> {
+        match self.by.is_empty() {
+            true => self.ranges.iter().map(|r| (r.0, r.1, all)).collect(),
+            false => self.by.iter().flat_map(Spread::runs).collect(),
+        }
     }
 
     pub(crate) fn bytes(&self) -> u64 {

@@ -177,14 +177,9 @@ impl<'r> Warp<'r> {
             return Err(Refusal::Bounded(what));
         }
         self.round.budget.item(self.round.heap.size());
-        let mask = self.relative(mask);
-        self.out.items.push(Placed { item, mask, line: self.line(state.pc) });
+        let (lanes, mask) = (mask, (mask != self.together).then_some(mask));
+        self.out.items.push(Placed { item, mask, lanes, line: self.line(state.pc) });
         Ok(())
-    }
-
-    /// The mask of an item: `None` for all lanes that are together.
-    pub(super) fn relative(&self, mask: u32) -> Option<u32> {
-        (mask != self.together).then_some(mask)
     }
 
     /// Describes what an unknown value depends on.

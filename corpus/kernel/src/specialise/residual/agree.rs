@@ -46,7 +46,7 @@ impl Region {
             0 => touch.mem,
             n => Mem::Copy(self.cta, n),
         };
-        Touch { mem, ranges: touch.ranges.clone(), kind: Kind::Word }
+        Touch { mem, ranges: touch.ranges.clone(), kind: Kind::Word, by: Vec::new() }
     }
 
     /// The marks of warps for one agreed store.
@@ -55,7 +55,7 @@ impl Region {
         let place = warps.filter_map(|w| self.warps.iter().position(|s| *s == w));
         let ranges = place.map(|n| (at(n), at(n) + 1)).collect();
         let mem = Mem::Mark(self.cta, store);
-        let mut touch = Touch { mem, ranges, kind: Kind::Data };
+        let mut touch = Touch { mem, ranges, kind: Kind::Data, by: Vec::new() };
         touch.join();
         touch
     }
@@ -169,8 +169,8 @@ impl Writer<'_> {
 
     fn item(&mut self, placed: Placed) -> Result<(), Refusal> {
         let store = agreed(&placed).map(|a| a.1);
-        let (line, mask) = (placed.line, placed.mask);
-        let push = |out: &mut Vec<Placed>, item: Item| out.push(Placed { item, mask, line });
+        let (line, mask, lanes) = (placed.line, placed.mask, placed.lanes);
+        let push = |out: &mut Vec<Placed>, item: Item| out.push(Placed { item, mask, lanes, line });
         let (op, touch) = match &placed.item {
             Item::Op { op, touches } => match touches.as_slice() {
                 [touch] if self.region.holds(touch) => (op.as_ref().clone(), touch.clone()),
@@ -211,7 +211,7 @@ impl Writer<'_> {
 
     fn load(&mut self, op: &Op, touch: &Touch, placed: &Placed) -> Result<(), Refusal> {
         let Op::Load { order, proxy, space, ty, dst, addr } = op else { return Ok(()) };
-        let line = placed.line;
+        let (line, lanes) = (placed.line, placed.lanes);
         // Labels of the run count up from zero, labels of traps count down. Each trap has its own registers.
         let fresh = u32::MAX - u32::from(self.next()?);
         let label = self.trap.get_or_insert_with(|| (fresh, line, self.region.copy(touch, 0))).0;
@@ -226,15 +226,15 @@ impl Writer<'_> {
                 addr: *addr,
             };
             let touches = vec![self.region.copy(touch, n)];
-            self.out.push(Placed { item: Item::Op { op: Box::new(op), touches }, mask: None, line });
+            self.out.push(Placed { item: Item::Op { op: Box::new(op), touches }, mask: None, lanes, line });
             if n > 0 {
                 let differs = self.reg()?;
                 let (a, b) = (Operand::Reg(into), Operand::Reg(dst[0]));
                 let op = Op::Setp { op: CmpOp::Ne, ty: *ty, dst: differs, a, b };
                 let item = Item::Op { op: Box::new(op), touches: vec![] };
-                self.out.push(Placed { item, mask: None, line });
+                self.out.push(Placed { item, mask: None, lanes, line });
                 let item = Item::Branch { reg: differs, to: label };
-                self.out.push(Placed { item, mask: None, line });
+                self.out.push(Placed { item, mask: None, lanes, line });
             }
         }
         Ok(())
@@ -243,7 +243,7 @@ impl Writer<'_> {
     fn finish(mut self) -> Vec<Placed> {
         if let Some((label, line, touch)) = self.trap {
             for item in [Item::Exit, Item::Label(label), Item::Differ(touch), Item::Exit] {
-                self.out.push(Placed { item, mask: None, line });
+                self.out.push(Placed { item, mask: None, lanes: u32::MAX, line });
             }
         }
         self.out

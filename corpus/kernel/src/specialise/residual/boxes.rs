@@ -32,7 +32,7 @@ pub(crate) fn measure(traces: &mut [Vec<Placed>]) -> Result<(), Refusal> {
     if stores.is_empty() {
         return Ok(());
     }
-    let mut written = Touch { mem: Mem::Shared(0), ranges: Vec::new(), kind: Kind::Data };
+    let mut written = Touch::spread(Mem::Shared(0), Kind::Data, Vec::new());
     for placed in traces.iter().flatten() {
         match &placed.item {
             Item::Data { write: true, touch, .. } if matches!(touch.mem, Mem::Shared(_)) => {

@@ -68,11 +68,12 @@ fn join(all: Vec<Placed>) -> Vec<Placed> {
         if let Item::Data { write, strong, touch } = &mut placed.item {
             let run = out.iter_mut().rev().take_while(|p| matches!(p.item, Item::Data { .. }));
             let same = |p: &&mut Placed| {
-                p.mask == placed.mask
+                (p.mask, p.lanes) == (placed.mask, placed.lanes)
                     && matches!(&p.item, Item::Data { write: w, strong: x, touch: t } if (*w, *x, t.mem) == (*write, *strong, touch.mem))
             };
             if let Some(Placed { item: Item::Data { touch: earlier, .. }, .. }) = run.into_iter().find(same) {
                 earlier.ranges.append(&mut touch.ranges);
+                earlier.by.append(&mut touch.by);
                 earlier.join();
                 continue;
             }

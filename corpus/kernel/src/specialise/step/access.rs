@@ -6,7 +6,7 @@ use super::{Step, Then};
 use crate::Refusal;
 use crate::specialise::item::{Content, Item, Stored};
 use crate::specialise::known::value::{Base, Lanes, Val, Why, lanes};
-use crate::specialise::touch::{Kind, Mem, Touch};
+use crate::specialise::touch::{Kind, Mem, Spread, Touch};
 use crate::specialise::warp::State;
 use moire_program::ir::*;
 use std::collections::BTreeSet;
@@ -184,7 +184,8 @@ pub(super) fn store(
         step.note("several warps store the same value here; this is not counted as a race");
     }
     if !words.iter().any(|w| step.round().heap.wanted(cta, w.0, bytes)) {
-        let touch = Touch::one(mem, one, whole, Kind::Data);
+        let by = Spread { at: Lanes::Same(one), bytes: u64::from(whole), mask: step.mask };
+        let touch = Touch::spread(mem, Kind::Data, vec![by]);
         return step.emit(Item::Data { write: true, strong: relaxed.then_some(Scope::Cta), touch });
     }
     for (start, content) in words {
@@ -257,9 +258,8 @@ pub(super) fn moved(
     at: &Lanes,
     bytes: u32,
 ) -> Result<(), Refusal> {
-    let range = |lane: usize| (at.get(lane), at.get(lane).saturating_add(u64::from(bytes)));
-    let mut touch = Touch { mem, ranges: lanes(step.mask).map(range).collect(), kind: Kind::Data };
-    touch.join();
+    let by = Spread { at: at.clone(), bytes: u64::from(bytes), mask: step.mask };
+    let touch = Touch::spread(mem, Kind::Data, vec![by]);
     if write {
         step.overwritten(&touch)?;
         let followed = |start, end| strong.is_some() || step.round().heap.asked(mem, start, end);

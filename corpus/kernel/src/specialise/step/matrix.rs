@@ -46,7 +46,8 @@ pub(super) fn matrix_of(
             format!("a matrix extends beyond `{name}`, in which it starts; only the part inside is judged");
         step.note(text);
     }
-    let mut touch = Touch { mem: Mem::Shared(step.warp.here.cta), ranges, kind: Kind::Async };
+    let mem = Mem::Shared(step.warp.here.cta);
+    let mut touch = Touch { mem, ranges, kind: Kind::Async, by: Vec::new() };
     touch.join();
     let bytes = step.shared_offset(touch.bytes())?;
     Ok(Descriptor::Range { addr: made.touch(touch), bytes })

@@ -9,8 +9,9 @@ use super::{Step, Then};
 use crate::Refusal;
 use crate::specialise::item::{Item, Placed};
 use crate::specialise::known::value::{Lanes, Val, lanes};
-use crate::specialise::touch::{Kind, Mem, Touch};
+use crate::specialise::touch::{Kind, Mem, Spread, Touch};
 use moire_program::ir::*;
+use std::collections::BTreeSet;
 
 /// Checks a commit, a wait or an arrival: no lane that copied may be missing.
 pub(super) fn grouped(step: &mut Step<'_, '_>, op: &AsyncCopy) -> Result<(), Refusal> {
@@ -80,8 +81,7 @@ pub(super) fn small(step: &mut Step<'_, '_>, copy: &SmallCopy) -> Result<Then, R
 
 /// Joins the copy with the previous one, if the same lanes copy to other bytes.
 fn joined(step: &mut Step<'_, '_>, touches: &mut Vec<Touch>) -> bool {
-    let alike = step.warp.relative(step.mask);
-    let Some(Placed { item: Item::Op { op, touches: before }, mask: theirs, .. }) =
+    let Some(Placed { item: Item::Op { op, touches: before }, lanes: theirs, .. }) =
         step.warp.out.items.last_mut()
     else {
         return false;
@@ -90,7 +90,7 @@ fn joined(step: &mut Step<'_, '_>, touches: &mut Vec<Touch>) -> bool {
         a.mem == b.mem && a.ranges.iter().all(|x| b.ranges.iter().all(|y| x.1 <= y.0 || y.1 <= x.0))
     };
     let fits = matches!(**op, Op::AsyncCopy(AsyncCopy::Small(_)))
-        && *theirs == alike
+        && *theirs == step.mask
         && apart(&before[0], &touches[0]);
     if !fits {
         return false;
@@ -99,6 +99,7 @@ fn joined(step: &mut Step<'_, '_>, touches: &mut Vec<Touch>) -> bool {
         match before.iter_mut().find(|t| t.mem == touch.mem && t.kind == touch.kind) {
             Some(same) => {
                 same.ranges.extend(touch.ranges);
+                same.by.extend(touch.by);
                 same.join();
             }
             None => before.push(touch),
@@ -109,9 +110,10 @@ fn joined(step: &mut Step<'_, '_>, touches: &mut Vec<Touch>) -> bool {
 
 /// The bytes that the lanes of the mask touch, given the number for each lane.
 fn footprint(mem: Mem, at: &Lanes, bytes: &Lanes, mask: u32, writes: bool) -> Touch {
-    let range = |l: usize| (at.get(l), at.get(l).saturating_add(bytes.get(l)));
-    let ranges = lanes(mask).map(range).filter(|r| r.0 < r.1).collect();
-    let mut touch = Touch { mem, ranges, kind: Kind::Small { writes } };
-    touch.join();
-    touch
+    let sizes: BTreeSet<u64> = lanes(mask).map(|l| bytes.get(l)).filter(|n| *n > 0).collect();
+    let by = sizes.into_iter().map(|size| {
+        let same = lanes(mask).filter(|l| bytes.get(*l) == size).fold(0, |m, l| m | 1 << l);
+        Spread { at: at.clone(), bytes: size, mask: same }
+    });
+    Touch::spread(mem, Kind::Small { writes }, by.collect())
 }
