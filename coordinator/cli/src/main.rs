@@ -7,7 +7,7 @@ mod cli;
 mod cmd;
 mod days;
 mod interrupt;
-mod kernel;
+mod launch;
 mod line;
 mod logs;
 mod memory;

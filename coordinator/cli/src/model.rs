@@ -1,10 +1,10 @@
 //! The model on the command line.
 
-use crate::kernel::has_blocks;
 use clap::Args;
 use clap::builder::{PossibleValue, TypedValueParser};
 use moire_cat::Variants;
 use moire_console::input::{File, ModelSpec};
+use moire_verdict::kernel::has_blocks;
 use std::ffi::OsStr;
 use std::str::FromStr;
 

@@ -33,12 +33,13 @@ pub mod bounded;
 pub mod campaign;
 pub mod claim;
 pub mod control;
-pub mod exit;
 pub mod input;
 pub mod output;
 pub mod stored;
 pub mod suite;
 pub mod time;
+
+pub use moire_verdict::exit;
 
 /// Returns the default number of worker threads: one for each processor.
 pub fn processors() -> usize {

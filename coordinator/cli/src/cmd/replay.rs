@@ -5,7 +5,7 @@
 
 use crate::interrupt::on_interrupt;
 use crate::model::ModelArgs;
-use crate::{kernel, line, show};
+use crate::{line, show};
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, ValueEnum};
 use moire_cat::Model;
@@ -18,6 +18,7 @@ use moire_explore::judge::{self, Questions, Verdict};
 use moire_program::ir::Program;
 use moire_program::reduce;
 use moire_program::text::print;
+use moire_verdict::kernel;
 use moire_worker::direction::UnknownDirection;
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Source, Verification};
 use moire_worker::oracle::{self, About, Oracles};

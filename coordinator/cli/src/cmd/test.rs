@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use moire_cat::{LETTER, Model};
 use moire_console::exit;
-use moire_console::input::{File, ModelSpec};
+use moire_console::input::{ModelSpec, read_file};
 use moire_console::suite::Row;
 use moire_explore::Limits;
 use moire_explore::judge::{About, Judgement, Questions, judge};
@@ -108,7 +108,7 @@ impl Tally {
     /// Compares our verifier of Tile IR with the verdict of the row: ACCEPT, or REJECT with a message. Messages are not
     /// compared.
     fn verify(&mut self, dir: &Path, row: &Row) -> Result<()> {
-        let bytes = File::read(&dir.join(&row.file))?.bytes;
+        let bytes = read_file(&dir.join(&row.file))?.bytes;
         let accepted = moire_program::text::decode(&bytes)
             .and_then(tile::parse)
             .is_ok_and(|module| moire_tile_ir::verify(&module).is_empty());
@@ -125,7 +125,7 @@ impl Tally {
     fn judge(&mut self, dir: &Path, row: &Row, model: &str) -> Result<&Judgement> {
         let key = (row.file.clone(), model.to_owned(), row.about());
         if !self.judged.contains_key(&key) {
-            let source = File::read(&dir.join(&row.file))?.program()?;
+            let source = read_file(&dir.join(&row.file))?.program()?;
             let questions = Questions { witnesses: false, about: row.about() };
             let judgement = judge(&source.program, self.model(model)?, &Limits::default(), questions);
             self.judged.insert(key.clone(), judgement);
@@ -163,7 +163,7 @@ fn own(dir: &Path, profile: Option<&str>, tally: &mut Tally) -> Result<()> {
         }
         let text = moire_console::bounded::read_to_string(&expected)
             .with_context(|| format!("cannot read {}", expected.display()))?;
-        let source = File::read(file)?.program()?;
+        let source = read_file(file)?.program()?;
         for line in text.lines().filter(|l| !l.trim().is_empty() && !l.starts_with("model")) {
             let words: Vec<&str> = line.split_whitespace().collect();
             let Some(model) = words.first().filter(|m| wanted(m, profile)) else { continue };

@@ -1,11 +1,13 @@
 //! The arguments of `moire check`.
 
-use crate::kernel::LaunchArgs;
+use crate::launch::LaunchArgs;
 use crate::model::ModelArgs;
 use crate::remote::Certs;
 use clap::{Args, ValueEnum};
 use moire_console::time::duration;
+use moire_explore::Limits;
 use moire_explore::reduce::Reductions;
+use moire_verdict::question::Question;
 use moire_worker::link::Address;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -65,6 +67,21 @@ pub(crate) struct Check {
     pub(crate) launch: LaunchArgs,
 }
 
+impl Check {
+    /// What is asked about every program.
+    pub(super) fn question(&self) -> Question {
+        Question {
+            model: self.model.model.as_ref().map(ToString::to_string),
+            switches: self.model.switches(),
+            profile: self.profile.clone(),
+            contest: self.contest,
+            redundant: self.redundant,
+            trips: self.trips.clone(),
+            limits: self.limits.limits(),
+        }
+    }
+}
+
 /// How `moire check` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CheckFormat {
@@ -97,4 +114,15 @@ pub(crate) struct LimitArgs {
     /// Seed of the descents
     #[arg(long, default_value_t = 1, requires = "descents")]
     pub(crate) seed: u64,
+}
+
+impl LimitArgs {
+    pub(super) fn limits(&self) -> Limits {
+        Limits {
+            leaves: self.limit,
+            loop_bound: self.loop_bound,
+            reductions: self.reduce,
+            ..Limits::default()
+        }
+    }
 }

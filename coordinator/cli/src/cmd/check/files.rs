@@ -1,8 +1,8 @@
 //! What `moire check` is asked about: files, the files below folders, and each kernel of a module that has several.
 
-use crate::kernel;
 use anyhow::{Context, Result, bail};
-use moire_console::input::File;
+use moire_console::input::{File, read_file};
+use moire_verdict::kernel;
 use std::path::{Path, PathBuf};
 
 /// Endings of the files of a folder that are checked.
@@ -37,7 +37,7 @@ pub(super) fn tasks(paths: &[PathBuf], entry: Option<&str>) -> Result<(Vec<Task>
     let mut out = Vec::new();
     let mut many = paths.iter().any(|p| p.is_dir());
     for path in files {
-        let file = File::read(&path);
+        let file = read_file(&path);
         let entries = match &file {
             Ok(file) if entry.is_none() => kernel::entries(file),
             _ => Vec::new(),

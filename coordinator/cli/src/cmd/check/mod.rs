@@ -4,94 +4,41 @@
 //! [`moire_explore::judge::Verdict`]. What the static rules call an error is `rejected` and not explored; their advice goes beside the
 //! verdict. Text and JSON come out file by file, SARIF and JUnit once at the end.
 
-mod answer;
 mod args;
 mod draw;
 mod files;
-mod judging;
-mod launches;
-mod looped;
-mod mending;
-mod naming;
-mod notes;
+mod here;
 mod progress;
-mod proof;
 mod render;
 mod reports;
 mod spread;
-mod stale;
 mod states;
 mod telling;
-mod verdicts;
 mod witness;
 
-use crate::kernel::{self, Kernel};
-use answer::Answer;
 use anyhow::{Context, Result, anyhow, bail};
 pub(crate) use args::Check;
 use args::CheckFormat;
 use files::{Task, tasks};
-use judging::Judge;
-use moire_cat::{Model, PROFILE, Variants};
+use here::Here;
+use moire_cat::{PROFILE, Variants};
 use moire_console::input::{File, ModelSpec, include_notes, load_model};
-use moire_console::{exit, processors};
-use moire_explore::Limits;
-use moire_mend::Models;
+use moire_console::{bounded, exit, processors};
 use moire_program::loops::{has_loops, unroll};
-use notes::Profiles;
+use moire_verdict::answer::Answer;
+use moire_verdict::asked::Asked;
+use moire_verdict::judging::Judge;
+use moire_verdict::kernel::{self, Kernel};
+use moire_verdict::question::Library;
+use moire_verdict::{proof, verdicts};
 use spread::Fleet;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::sync::mpsc;
 
-/// A model that files are checked under, and those it is compared with.
-struct Asked {
-    name: String,
-    model: Model,
-    profiles: Profiles,
-    /// The same model with other switches, as far as it was asked for.
-    loaded: Mutex<BTreeMap<Variants, Arc<Model>>>,
-    /// Settings of single switches, with `--contest`.
-    others: Vec<(String, Model)>,
-    /// The same model with the order of execution, once it was asked for.
-    order: OnceLock<Option<Model>>,
-}
-
-impl Asked {
-    /// The model of that name; for `compiled` modules under its profile, if none is named.
-    fn new(args: &Check, name: &str, compiled: bool) -> Result<Self> {
-        let mut profile = args.profile.clone();
-        let mut model = load_model(name, &chosen(args, profile.as_deref()))?;
-        let named = profile.is_some() || model.variants().contains_key(PROFILE);
-        let both = compiled && !named && !model.profiles().is_empty();
-        if both {
-            profile = model.profiles().first().map(|p| p.name.clone());
-            model = load_model(name, &chosen(args, profile.as_deref()))?;
-        }
-        let profiles = Profiles::new(args, &model, both);
-        let others = if args.contest { flipped(args, name, &model, profile.as_deref())? } else { Vec::new() };
-        let (name, order) = (name.to_owned(), OnceLock::new());
-        Ok(Asked { name, model, profiles, loaded: Mutex::default(), others, order })
-    }
-
-    /// The models under which edits are tried.
-    fn models(&self) -> Option<Models<'_>> {
-        let load = || mending::order_model(&self.name, self.model.variants());
-        let order = self.order.get_or_init(load).as_ref()?;
-        Some(Models { model: &self.model, order })
-    }
-
-    fn with(&self, switches: &Variants) -> Result<Arc<Model>> {
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(model) = loaded.get(switches) {
-            return Ok(Arc::clone(model));
-        }
-        let model = Arc::new(load_model(&self.name, switches)?);
-        loaded.insert(switches.clone(), Arc::clone(&model));
-        Ok(model)
-    }
-}
+/// How models are read here.
+const LIBRARY: Library = Library { load: load_model, beside: |path| bounded::read_to_string(path).ok() };
 
 pub(crate) fn run(args: &Check) -> Result<u8> {
     let (tasks, many) = tasks(&args.files, args.launch.entry.as_deref())?;
@@ -107,24 +54,26 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
     if to_stdout && args.format != CheckFormat::Text {
         bail!("--fix writes to stdout, as --format does; name a file, --fix=FILE");
     }
+    let question = args.question();
     let mut patches = String::new();
     let mut models: BTreeMap<(&str, bool), Asked> = BTreeMap::new();
     for file in tasks.iter().filter_map(|task| task.file.as_ref().ok()) {
         let key = (args.model.name(file), kernel::is_compiled(file));
         if let Entry::Vacant(place) = models.entry(key) {
-            let asked = Asked::new(args, key.0, key.1)?;
+            let asked = Asked::new(&question, key.0, key.1, LIBRARY)?;
             include_notes(&asked.model).iter().for_each(|note| eprintln!("{}: note: {note}", key.0));
             place.insert(asked);
         }
     }
-    let limits = limits(args);
     let fleet = args.coordinator.as_ref().map(|to| Fleet::new(to, &args.certs)).transpose()?;
     let answer = |task: &Task| match &task.file {
         Ok(file) => {
             let asked = &models[&(args.model.name(file), kernel::is_compiled(file))];
-            let mut launch = args.launch.clone();
-            launch.entry = launch.entry.or_else(|| task.entry.clone());
-            Judge { args, launch, asked, limits: &limits, fleet: fleet.as_ref() }.file(file)
+            let launch = match args.launch.wanted(task.entry.as_deref()) {
+                Ok(launch) => launch,
+                Err(error) => return Answer::Unread(file.name().to_owned(), error),
+            };
+            Judge { question: &question, launch, asked, host: &Here::new(args, fleet.as_ref()) }.file(file)
         }
         Err(error) => Answer::Unread(task.path.display().to_string(), anyhow!("{error:#}")),
     };
@@ -219,22 +168,6 @@ fn in_order<'m>(
 /// Stack of a thread that judges: that of a process.
 const STACK: usize = 8 << 20;
 
-/// The model under each contesting value of each switch that has another value now.
-fn flipped(args: &Check, name: &str, model: &Model, profile: Option<&str>) -> Result<Vec<(String, Model)>> {
-    let mut out = Vec::new();
-    for switch in model.switches() {
-        for value in &switch.contesting {
-            if model.variant(&switch.name) != Some(value) {
-                let setting = format!("{}={value}", switch.name);
-                let mut switches = chosen(args, profile);
-                switches.insert(switch.name.clone(), value.clone());
-                out.push((setting, load_model(name, &switches)?));
-            }
-        }
-    }
-    Ok(out)
-}
-
 /// The final states of a litmus text under the model that is asked for and under the shipped ones.
 fn print_states(task: &Task, args: &Check) -> Result<u8> {
     let file = match &task.file {
@@ -247,8 +180,9 @@ fn print_states(task: &Task, args: &Check) -> Result<u8> {
             file.name()
         );
     }
-    let first =
-        ModelSpec { name: args.model.name(file).to_owned(), switches: chosen(args, args.profile.as_deref()) };
+    let mut switches = args.model.switches();
+    switches.extend(args.profile.iter().map(|p| (PROFILE.to_owned(), p.clone())));
+    let first = ModelSpec { name: args.model.name(file).to_owned(), switches };
     let mut models = vec![(first.to_string(), first.load()?)];
     for name in states::BESIDE.into_iter().filter(|_| !kernel::has_blocks(file)) {
         if name != models[0].0 {
@@ -256,17 +190,7 @@ fn print_states(task: &Task, args: &Check) -> Result<u8> {
         }
     }
     let source = file.program()?;
-    Ok(states::States::of(&source.program, &models, &limits(args)).print(&source, args.format))
-}
-
-/// The limits that the command line sets.
-fn limits(args: &Check) -> Limits {
-    Limits {
-        leaves: args.limits.limit,
-        loop_bound: args.limits.loop_bound,
-        reductions: args.limits.reduce,
-        ..Limits::default()
-    }
+    Ok(states::States::of(&source.program, &models, &args.limits.limits()).print(&source, args.format))
 }
 
 /// The litmus text of what a kernel becomes, for people.
@@ -278,9 +202,7 @@ fn print_lowered(task: &Task, args: &Check) -> Result<u8> {
     if !kernel::is_module(file) {
         return print_unrolled(file, args);
     }
-    let mut launch = args.launch.clone();
-    launch.entry = launch.entry.or_else(|| task.entry.clone());
-    match kernel::read(file, &launch)? {
+    match kernel::read(file, &args.launch.wanted(task.entry.as_deref())?)? {
         Kernel::Launches(mut candidates) => {
             let largest = candidates.iter().rposition(|c| c.refused.is_none());
             let candidate = candidates.swap_remove(largest.unwrap_or(0));
@@ -312,11 +234,4 @@ fn print_unrolled(file: &File, args: &Check) -> Result<u8> {
     let unrolled = unroll(&program, &proof::given(&args.trips, &program)?)?;
     print!("{}", moire_program::text::print(&unrolled));
     Ok(exit::CLEAN)
-}
-
-/// Settings of switches, with the profile asked for.
-fn chosen(args: &Check, profile: Option<&str>) -> Variants {
-    let mut out = args.model.switches();
-    out.extend(profile.map(|p| (PROFILE.to_owned(), p.to_owned())));
-    out
 }

@@ -1,9 +1,5 @@
 //! One answer for people, or as one JSON object.
 
-use super::answer::{Answer, Contest, Judged, Part};
-use super::stale::Stale;
-use super::verdicts::words;
-use crate::kernel::{Taken, quoted};
 use crate::show;
 use moire_cat::Model;
 use moire_console::input::{Rejected, Source};
@@ -15,6 +11,10 @@ use moire_explore::judge::{Judgement, Verdict};
 use moire_explore::reduce::Cut;
 use moire_explore::search::{Estimate, Sample};
 use moire_program::ir::{Program, Quantifier};
+use moire_verdict::answer::{Answer, Contest, Judged, Part};
+use moire_verdict::kernel::{Taken, quoted};
+use moire_verdict::stale::Stale;
+use moire_verdict::verdicts::words;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

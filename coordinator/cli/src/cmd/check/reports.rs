@@ -1,6 +1,5 @@
 //! All answers in one document for other tools: SARIF 2.1.0 (code review), JUnit XML (continuous integration).
 
-use super::answer::{Answer, Judged, Part};
 use super::render;
 use anyhow::Result;
 use moire_console::input::Rejected;
@@ -10,6 +9,7 @@ use moire_explore::judge::{Judgement, Verdict, flag_verdict};
 use moire_program::ir::Program;
 use moire_program::text::Severity;
 use moire_program::validate::{RULES, RuleKind};
+use moire_verdict::answer::{Answer, Judged, Part};
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use serde_json::{Value, json};
 

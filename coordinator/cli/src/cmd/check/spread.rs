@@ -7,7 +7,6 @@
 //! minute. Work done meanwhile is not repeated, and a later command finds it, too.
 
 use super::progress::Progress;
-use super::verdicts::undecided;
 use crate::remote::Certs;
 use anyhow::{Result, bail};
 use moire_cat::Model;
@@ -19,6 +18,7 @@ use moire_explore::search::LeafView;
 use moire_explore::{Abstain, Limits, Summary, explore};
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse, print};
+use moire_verdict::verdicts::undecided;
 use moire_worker::link::{Address, Link};
 use moire_worker::piece::{bound, tree};
 use std::fmt;

@@ -1,18 +1,18 @@
-//! The answer of `moire check` for one file.
+//! The answer of a judge for one file.
 
-use super::notes::Notes;
-use super::proof::Proof;
-use super::verdicts::{undecided, union, words_of};
+use crate::exit;
+use crate::input::{Rejected, Source};
 use crate::kernel::{Launched, Taken};
+use crate::notes::Notes;
+use crate::proof::Proof;
+use crate::verdicts::{undecided, union, words_of};
 use anyhow::Error;
 use moire_cat::Model;
-use moire_console::exit;
-use moire_console::input::{Rejected, Source};
 use moire_explore::judge::{Judgement, Verdict};
 use moire_explore::search::Sample;
 
 /// The answer for one file.
-pub(super) enum Answer<'m> {
+pub enum Answer<'m> {
     /// No program, or one that is statically illegal: every error.
     Rejected(Vec<Rejected>),
     /// Not read at all.
@@ -22,60 +22,57 @@ pub(super) enum Answer<'m> {
 }
 
 /// A file that has verdicts.
-pub(super) struct Judged<'m> {
+pub struct Judged<'m> {
     /// The file.
-    pub(super) name: String,
-    pub(super) model: &'m Model,
+    pub name: String,
+    /// The model that it is judged under.
+    pub model: &'m Model,
     /// Advice of the static rules.
-    pub(super) advice: Vec<Rejected>,
+    pub advice: Vec<Rejected>,
     /// Never none. The clusters of a launch that have nothing in common are explored apart.
-    pub(super) parts: Vec<Part>,
+    pub parts: Vec<Part>,
     /// Of a kernel.
-    pub(super) launch: Option<Launched>,
+    pub launch: Option<Launched>,
     /// What a litmus text leaves open, and is taken for granted.
-    pub(super) taken: Option<Taken>,
+    pub taken: Option<Taken>,
     /// What the command line says beside the launch, for the command that repeats the verdict.
-    pub(super) options: String,
-    pub(super) contested: Vec<Contest>,
+    pub options: String,
+    /// The settings of switches that change the verdicts.
+    pub contested: Vec<Contest>,
     /// Of the operational engine, for a text with free loops.
-    pub(super) proof: Option<Box<Proof>>,
+    pub proof: Option<Box<Proof>>,
 }
 
 /// A program that was explored on its own.
-pub(super) struct Part {
-    pub(super) source: Source,
-    pub(super) judgement: Judgement,
-    pub(super) notes: Notes,
+pub struct Part {
+    /// The program.
+    pub source: Source,
+    /// What is true of its executions.
+    pub judgement: Judgement,
+    /// The notes beside it.
+    pub notes: Notes,
     /// Of random descents.
-    pub(super) sample: Option<Sample>,
+    pub sample: Option<Sample>,
     /// The command of the smaller launch that shows it, if it is none of the launch that the answer is about.
-    pub(super) launch: Option<String>,
+    pub launch: Option<String>,
 }
 
 /// A setting of one switch, and the verdicts it gives instead.
-pub(super) struct Contest {
-    pub(super) setting: String,
-    pub(super) verdicts: Vec<String>,
+pub struct Contest {
+    /// `SWITCH=VALUE`.
+    pub setting: String,
+    /// In words.
+    pub verdicts: Vec<String>,
 }
 
 impl<'m> Answer<'m> {
     /// A verdict that no engine was asked for.
-    pub(super) fn unasked(
-        source: Source,
-        model: &'m Model,
-        launch: Option<Launched>,
-        verdict: Verdict,
-    ) -> Self {
+    pub fn unasked(source: Source, model: &'m Model, launch: Option<Launched>, verdict: Verdict) -> Self {
         Self::untried(source, model, launch, undecided(verdict))
     }
 
     /// A judgement on a program that was not explored.
-    pub(super) fn untried(
-        source: Source,
-        model: &'m Model,
-        launch: Option<Launched>,
-        judgement: Judgement,
-    ) -> Self {
+    pub fn untried(source: Source, model: &'m Model, launch: Option<Launched>, judgement: Judgement) -> Self {
         let name = source.name.clone();
         let part = Part { source, judgement, notes: Notes::default(), sample: None, launch: None };
         Answer::Judged(Box::new(Judged {
@@ -92,7 +89,7 @@ impl<'m> Answer<'m> {
     }
 
     /// The answer for a file that is no program.
-    pub(super) fn failed(file: &str, error: Error) -> Self {
+    pub fn failed(file: &str, error: Error) -> Self {
         match error.downcast::<Rejected>() {
             Ok(rejected) => Answer::Rejected(vec![rejected]),
             Err(error) => Answer::Unread(file.to_owned(), error),
@@ -100,7 +97,7 @@ impl<'m> Answer<'m> {
     }
 
     /// The exit codes of the answer; with `strict`, what is wrong by the letter only counts.
-    pub(super) fn codes(&self, strict: bool) -> Vec<u8> {
+    pub fn codes(&self, strict: bool) -> Vec<u8> {
         match self {
             Answer::Judged(judged) => {
                 let letter = strict && judged.parts.iter().any(|p| p.notes.letter_only());
@@ -114,7 +111,7 @@ impl<'m> Answer<'m> {
 
 impl Answer<'_> {
     /// The verdicts, and the name of what they are about.
-    pub(super) fn row(&self) -> (String, String) {
+    pub fn row(&self) -> (String, String) {
         match self {
             Answer::Judged(judged) => {
                 let words: Vec<&str> = judged.verdicts().iter().map(Verdict::word).collect();
@@ -130,7 +127,7 @@ impl Answer<'_> {
 
 impl Judged<'_> {
     /// The file, with the kernel where the module has several.
-    pub(super) fn title(&self) -> String {
+    pub fn title(&self) -> String {
         match &self.launch {
             Some(launch) if launch.several => format!("{} ({})", self.name, launch.entry),
             _ => self.name.clone(),
@@ -138,7 +135,7 @@ impl Judged<'_> {
     }
 
     /// The verdicts of all parts. What the launch does not run bounds a clean answer, and that of a launch that was refused.
-    pub(super) fn verdicts(&self) -> Vec<Verdict> {
+    pub fn verdicts(&self) -> Vec<Verdict> {
         let all = union(self.parts.iter().map(|p| &p.judgement));
         let coverage = [Verdict::Bounded("coverage".to_owned())];
         let missed = self.launch.as_ref().filter(|l| !l.uncovered.is_empty());
@@ -152,12 +149,12 @@ impl Judged<'_> {
     }
 
     /// The same in words.
-    pub(super) fn words(&self) -> Vec<String> {
+    pub fn words(&self) -> Vec<String> {
         words_of(&self.verdicts())
     }
 
     /// The clusters of a part, where there are several parts, or the smaller launch that it belongs to.
-    pub(super) fn part_title(&self, part: usize) -> Option<String> {
+    pub fn part_title(&self, part: usize) -> Option<String> {
         if let Some(command) = self.parts.get(part).and_then(|p| p.launch.as_ref()) {
             return Some(format!("in a smaller launch, {command}"));
         }

@@ -1,15 +1,15 @@
 //! Notes beside a verdict: the instructions that each finding is about, the edits that mend it, and whether it also exists
 //! under the readings that shipped kernels rely on (`contested(profile)`).
 
-use super::args::Check;
-use super::mending::{self, Mended, Mistake, Spare, Told};
-use super::naming::accesses;
-use super::stale::Stale;
-use super::verdicts::words;
+use crate::exit;
+use crate::input::Source;
 use crate::kernel::{SourcePlace, source_place};
+use crate::mending::{self, Mended, Mistake, Spare, Told};
+use crate::naming::accesses;
+use crate::question::Question;
+use crate::stale::Stale;
+use crate::verdicts::words;
 use moire_cat::{LETTER, Model, PROFILE, Variants};
-use moire_console::exit;
-use moire_console::input::Source;
 use moire_execution::leaf::Finding;
 use moire_explore::judge::{Judgement, Verdict, flag_verdict};
 use moire_mend::Why;
@@ -24,7 +24,7 @@ const LISTED: usize = 12;
 const SHOWN: usize = 100;
 
 /// The profile of a model that stands against its letter. No other model is loaded before a program needs it.
-pub(super) struct Profiles {
+pub(crate) struct Profiles {
     other: Option<Other>,
 }
 
@@ -43,7 +43,7 @@ struct Setting {
 }
 
 /// Findings under the letter only that rely on the same readings.
-pub(super) struct Unwritten {
+pub(crate) struct Unwritten {
     /// For example `TQ30=B`. None where the readings were not told apart.
     settings: Vec<String>,
     doc: Vec<String>,
@@ -64,24 +64,24 @@ struct Beside {
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Notes {
+pub struct Notes {
     /// Reads of a kernel without a finding that may be stale.
-    pub(super) stale: Vec<Stale>,
+    pub stale: Vec<Stale>,
     /// Edits that make the program clean.
-    pub(super) mended: Option<Told>,
+    pub(crate) mended: Option<Told>,
     /// Synchronisation that can go, if the command line asks for it.
-    pub(super) spare: Option<Result<Spare, Why>>,
+    pub(crate) spare: Option<Result<Spare, Why>>,
     beside: Option<Beside>,
 }
 
 impl Profiles {
     /// The first profile of the model, when the letter is in use, or when `both` are asked and the model has it in use.
-    pub(super) fn new(args: &Check, model: &Model, both: bool) -> Self {
-        let letter = args.profile.as_deref().unwrap_or(LETTER) == LETTER;
+    pub(crate) fn new(question: &Question, model: &Model, both: bool) -> Self {
+        let letter = question.profile.as_deref().unwrap_or(LETTER) == LETTER;
         let Some(profile) = model.profiles().first().filter(|_| letter) else {
             return Profiles { other: None };
         };
-        let mut own = args.model.switches();
+        let mut own = question.switches.clone();
         own.remove(PROFILE);
         let doc = |name: &str| {
             model.switches().iter().find(|s| s.name == name).map_or(String::new(), |s| s.doc.clone())
@@ -123,37 +123,37 @@ impl Other {
 }
 
 /// How explanations are found.
-pub(super) struct Asking<'a> {
+pub(crate) struct Asking<'a> {
     /// Judges the program under the model with other switches.
-    pub(super) under: &'a dyn Fn(&Variants) -> Judgement,
+    pub(crate) under: &'a dyn Fn(&Variants) -> Judgement,
     /// Whether there is time for one more trial.
-    pub(super) more: &'a dyn Fn() -> bool,
+    pub(crate) more: &'a dyn Fn() -> bool,
 }
 
 impl Notes {
     /// The notes on the judgement of a program.
-    pub(super) fn of(profiles: &Profiles, judgement: &Judgement, asking: &Asking<'_>) -> Self {
+    pub(crate) fn of(profiles: &Profiles, judgement: &Judgement, asking: &Asking<'_>) -> Self {
         let beside = profiles.other.as_ref().and_then(|other| other.beside(judgement, asking));
         Notes { beside, ..Notes::default() }
     }
 
     /// The patch of the file, if there is advice.
-    pub(super) fn diff(&self, source: &Source) -> Option<String> {
+    pub fn diff(&self, source: &Source) -> Option<String> {
         self.mended()?.diff(source)
     }
 
     /// Why there is none.
-    pub(super) fn unpatched(&self) -> String {
+    pub fn unpatched(&self) -> String {
         mending::unpatched(self.mended.as_ref())
     }
 
     /// Whether both profiles were asked, and something is wrong by the letter only.
-    pub(super) fn letter_only(&self) -> bool {
+    pub fn letter_only(&self) -> bool {
         self.beside.as_ref().is_some_and(|b| b.name == LETTER && b.letter_only)
     }
 
     /// The findings as text.
-    pub(super) fn text(&self, source: &Source, judgement: &Judgement) -> String {
+    pub fn text(&self, source: &Source, judgement: &Judgement) -> String {
         let program = &source.program;
         let mut out = String::new();
         match &self.mended {
@@ -192,7 +192,7 @@ impl Notes {
     }
 
     /// The notes as JSON.
-    pub(super) fn json(&self, source: &Source, judgement: &Judgement) -> (Value, Value) {
+    pub fn json(&self, source: &Source, judgement: &Judgement) -> (Value, Value) {
         let program = &source.program;
         let findings = judgement.findings.iter().map(|f| {
             let mut one = finding(program, f);
@@ -214,7 +214,7 @@ impl Notes {
     }
 
     /// Sentences about the findings that exist under the letter only.
-    pub(super) fn sentences(&self, program: &Program) -> Vec<(String, u32)> {
+    pub fn sentences(&self, program: &Program) -> Vec<(String, u32)> {
         let Some(beside) = &self.beside else { return Vec::new() };
         let one = |u: &Unwritten| {
             let places: Vec<String> = u.findings.iter().map(|f| self::places(program, f)).collect();
@@ -236,12 +236,12 @@ impl Notes {
     }
 
     /// A sentence about them.
-    pub(super) fn mends(&self) -> Option<String> {
+    pub fn mends(&self) -> Option<String> {
         self.mended().map(|m| format!("mend: {}", m.edits()))
     }
 
     /// The advice, and what could go, as JSON.
-    pub(super) fn mended_json(&self, source: &Source) -> (Value, Value) {
+    pub fn mended_json(&self, source: &Source) -> (Value, Value) {
         (mending::json(self.mended.as_ref(), source), mending::spare_json(self.spare.as_ref()))
     }
 }

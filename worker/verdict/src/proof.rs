@@ -1,11 +1,11 @@
 //! The answer of the operational engine for a litmus text with free loops: the proof for every trip count, or the mistake and
 //! the trip counts that show it.
 
-use super::args::Check;
-use super::verdicts::words_of;
+use crate::exit;
+use crate::question::Question;
+use crate::verdicts::words_of;
 use anyhow::{Result, bail};
 use moire_cat::{LETTER, Model, PROFILE};
-use moire_console::exit;
 use moire_explore::judge::Verdict;
 use moire_operate::{
     ASSUMPTIONS, Counterexample, Finding, Kind, Limits, Outcome, SCHEDULES, Settings, counterexample,
@@ -27,10 +27,10 @@ const RAISED: u32 = 3;
 const LISTED: usize = 8;
 
 /// Trip counts by name: one for each time that a thread enters such a loop.
-pub(super) type Counts = BTreeMap<String, Vec<u32>>;
+pub type Counts = BTreeMap<String, Vec<u32>>;
 
 /// The answer of the operational engine.
-pub(super) struct Proof {
+pub struct Proof {
     outcome: Outcome,
     /// The least trip counts with a finding of the same kind.
     least: Option<Counterexample>,
@@ -62,7 +62,7 @@ fn run(program: &Program, name: &str, model: &Model) -> Result<(Outcome, Setting
 }
 
 /// The verdicts of the operational engine under a model of that name, where nothing else is asked.
-pub(super) fn verdicts(program: &Program, name: &str, model: &Model) -> Vec<Verdict> {
+pub(crate) fn verdicts(program: &Program, name: &str, model: &Model) -> Vec<Verdict> {
     match run(program, name, model) {
         Ok((outcome, _)) => verdicts_of(&outcome),
         Err(why) => vec![Verdict::Abstained(why)],
@@ -119,7 +119,12 @@ impl Proof {
     ///
     /// # Errors
     /// The reason why it does not decide the program.
-    pub(super) fn new(program: &Program, name: &str, model: &Model, args: &Check) -> Result<Self, String> {
+    pub(crate) fn new(
+        program: &Program,
+        name: &str,
+        model: &Model,
+        question: &Question,
+    ) -> Result<Self, String> {
         let (outcome, settings) = run(program, name, model)?;
         let least = match outcome.findings.is_empty() {
             true => None,
@@ -133,25 +138,25 @@ impl Proof {
                 }
             }
         }
-        let profile = args.profile.as_deref().or(model.variant(PROFILE)).unwrap_or(LETTER);
-        let switches = args.model.switches().into_iter().map(|(switch, value)| format!("{switch}={value}"));
+        let profile = question.profile.as_deref().or(model.variant(PROFILE)).unwrap_or(LETTER);
+        let switches = question.switches.iter().map(|(switch, value)| format!("{switch}={value}"));
         let readings: Vec<String> = [profile.to_owned()].into_iter().chain(switches).collect();
         let least_trips = least_trips(&outcome.classes).into_iter().map(|counts| (counts, None)).collect();
         Ok(Proof { outcome, least, asked: None, least_trips, lines, readings: readings.join(", ") })
     }
 
     /// Whether nothing is wrong, as far as the run went.
-    pub(super) fn is_clean(&self) -> bool {
+    pub(crate) fn is_clean(&self) -> bool {
         self.outcome.findings.is_empty()
     }
 
     /// The trip counts that must confirm a proof, the least first.
-    pub(super) fn confirming(&self) -> Vec<Counts> {
+    pub(crate) fn confirming(&self) -> Vec<Counts> {
         self.least_trips.iter().map(|(counts, _)| counts.clone()).collect()
     }
 
     /// Notes what the explorer says of trip counts that must confirm a proof. Returns whether they refute it.
-    pub(super) fn confirmed(&mut self, counts: &Counts, verdicts: Vec<Verdict>) -> bool {
+    pub(crate) fn confirmed(&mut self, counts: &Counts, verdicts: Vec<Verdict>) -> bool {
         let refuted = exit::worst(verdicts.iter().map(Verdict::exit_code)) == exit::FINDING;
         if refuted {
             self.asked = Some((counts.clone(), true));
@@ -162,7 +167,7 @@ impl Proof {
     }
 
     /// The trip counts for which the explorer is asked about a finding, the least first.
-    pub(super) fn trials(&self) -> Vec<Counts> {
+    pub(crate) fn trials(&self) -> Vec<Counts> {
         let mut out: Vec<Counts> = Vec::new();
         let least = self.least.as_ref().map_or(&self.outcome.numbers, |l| &l.numbers);
         let raised = (1..=RAISED).map(|more| {
@@ -178,12 +183,12 @@ impl Proof {
     }
 
     /// Notes the answer of the explorer for these trip counts.
-    pub(super) fn explored(&mut self, counts: Counts, confirmed: bool) {
+    pub(crate) fn explored(&mut self, counts: Counts, confirmed: bool) {
         self.asked = Some((counts, confirmed));
     }
 
     /// Whether the explorer was asked.
-    pub(super) fn is_explored(&self) -> bool {
+    pub fn is_explored(&self) -> bool {
         self.asked.is_some()
     }
 
@@ -191,7 +196,7 @@ impl Proof {
     ///
     /// A finding of only one engine is no verdict: the engines differ, or the run breaks a condition and proves nothing. If
     /// the explorer gave up, the findings of the operational engine stand, because its run is a run of the program.
-    pub(super) fn verdicts(&self, explorer: &[Verdict]) -> Vec<Verdict> {
+    pub(crate) fn verdicts(&self, explorer: &[Verdict]) -> Vec<Verdict> {
         let own = verdicts_of(&self.outcome);
         let Some((counts, confirmed)) = &self.asked else { return own };
         if *confirmed {
@@ -216,7 +221,7 @@ impl Proof {
     }
 
     /// The answer in sentences. `file` and `options` are those of the command.
-    pub(super) fn text(&self, file: &str, options: &str) -> String {
+    pub fn text(&self, file: &str, options: &str) -> String {
         let o = &self.outcome;
         let cost = format!("operational engine, {}: {} states, {} steps", self.readings, o.states, o.steps);
         if let (true, Some((counts, _))) = (self.is_clean(), &self.asked) {
@@ -289,7 +294,7 @@ impl Proof {
     }
 
     /// The answer as JSON.
-    pub(super) fn json(&self, file: &str, options: &str) -> Value {
+    pub fn json(&self, file: &str, options: &str) -> Value {
         let o = &self.outcome;
         let finding = |f: &Finding| {
             let place = |p: &(usize, u32)| json!({"thread": p.0, "line": p.1});
@@ -347,7 +352,7 @@ fn trips(counts: &Counts) -> String {
 ///
 /// # Errors
 /// A word that is no trip count, or the name of no loop.
-pub(super) fn given(words: &[String], program: &Program) -> Result<Counts> {
+pub fn given(words: &[String], program: &Program) -> Result<Counts> {
     let names = free(program);
     let mut out = Counts::new();
     for word in words {

@@ -3,8 +3,9 @@
 //! Contract: nothing is printed that was not verified. The text of a patch is that of the file with the edits, and reads back
 //! as the program that was explored.
 
+use crate::input::Source;
+use crate::question::Library;
 use moire_cat::{Model, Variants};
-use moire_console::input::Source;
 use moire_execution::leaf::Finding;
 use moire_explore::Limits;
 use moire_explore::judge::{Judgement, Verdict};
@@ -23,24 +24,24 @@ const MAX_CHECKS: u64 = 20_000;
 const LISTED: usize = 40;
 
 /// Edits that make a program clean.
-pub(super) struct Mended {
+pub(crate) struct Mended {
     sentences: Vec<String>,
     weakest: bool,
     explorations: u32,
     /// The whole file with the edits.
     fixed: Option<String>,
     /// What the edits mend.
-    pub(super) mistakes: Vec<Mistake>,
+    pub(crate) mistakes: Vec<Mistake>,
 }
 
 /// Findings that return without one of the edits.
-pub(super) struct Mistake {
-    pub(super) findings: BTreeSet<Finding>,
+pub(crate) struct Mistake {
+    pub(crate) findings: BTreeSet<Finding>,
 }
 
 /// Where a program comes from, which decides how its text is patched.
 #[derive(Clone, Copy)]
-pub(super) enum Origin<'a> {
+pub(crate) enum Origin<'a> {
     /// The text of the program itself.
     Litmus,
     /// A module. The function says whether a patched text, lowered for the same launch, is clean.
@@ -48,10 +49,10 @@ pub(super) enum Origin<'a> {
 }
 
 /// Advice, or the reason that there is none.
-pub(super) type Told = Result<Mended, Why>;
+pub(crate) type Told = Result<Mended, Why>;
 
 /// The model with the order of execution, for a model as the command line names it.
-pub(super) fn order_model(name: &str, variants: &Variants) -> Option<Model> {
+pub(crate) fn order_model(name: &str, variants: &Variants, library: Library) -> Option<Model> {
     let own = name.ends_with(".cat");
     let (path, file) = if own {
         let path = Path::new(name);
@@ -59,7 +60,7 @@ pub(super) fn order_model(name: &str, variants: &Variants) -> Option<Model> {
     } else {
         ("moire-order.cat".into(), format!("{name}.cat"))
     };
-    let beside = Beside(|path: &Path| if own { std::fs::read_to_string(path).ok() } else { None });
+    let beside = Beside(|path: &Path| if own { (library.beside)(path) } else { None });
     moire_cat::load(&path.display().to_string(), &order::text(&file), &beside, variants).ok()
 }
 
@@ -72,7 +73,7 @@ fn can_be_mended(verdict: &Verdict) -> bool {
 }
 
 /// Advice for a program. None if nothing is wrong with it that edits of its synchronisation could mend.
-pub(super) fn advice(
+pub(crate) fn advice(
     source: &Source,
     judgement: &Judgement,
     models: Models<'_>,
@@ -110,7 +111,7 @@ fn mended(source: &Source, advice: &Advice, all: &BTreeSet<Finding>, origin: Ori
 }
 
 /// Why advice has no patch.
-pub(super) fn unpatched(told: Option<&Told>) -> String {
+pub(crate) fn unpatched(told: Option<&Told>) -> String {
     match told {
         None => "nothing that edits of the synchronisation could mend was found".to_owned(),
         Some(Err(why)) => why.to_string(),
@@ -120,7 +121,7 @@ pub(super) fn unpatched(told: Option<&Told>) -> String {
 
 impl Mended {
     /// The patch of the file, as `patch -p0` takes it.
-    pub(super) fn diff(&self, source: &Source) -> Option<String> {
+    pub(crate) fn diff(&self, source: &Source) -> Option<String> {
         let fixed = self.fixed.as_ref()?;
         let diff = TextDiff::from_lines(&source.text, fixed);
         Some(diff.unified_diff().header(&source.name, &source.name).to_string())
@@ -134,13 +135,13 @@ impl Mended {
     }
 
     /// All edits in one line.
-    pub(super) fn edits(&self) -> String {
+    pub(crate) fn edits(&self) -> String {
         self.sentences.join("; ")
     }
 }
 
 /// The advice as text.
-pub(super) fn text(mended: &Mended) -> String {
+pub(crate) fn text(mended: &Mended) -> String {
     let least = if mended.weakest { ", and nothing weaker is enough" } else { "" };
     let mut out = format!("  mend, explored again and clean{least}:\n");
     mended.sentences.iter().for_each(|s| out += &format!("    {s}\n"));
@@ -165,7 +166,7 @@ fn mistakes(solves: &[BTreeSet<Finding>], all: &BTreeSet<Finding>) -> Vec<Mistak
 }
 
 /// The advice as JSON.
-pub(super) fn json(told: Option<&Told>, source: &Source) -> Value {
+pub(crate) fn json(told: Option<&Told>, source: &Source) -> Value {
     match told {
         None => Value::Null,
         Some(Ok(mended)) => mended.json(source),
@@ -174,14 +175,14 @@ pub(super) fn json(told: Option<&Told>, source: &Source) -> Value {
 }
 
 /// Synchronisation that a program can do without.
-pub(super) struct Spare {
+pub(crate) struct Spare {
     alone: Vec<String>,
     together: Vec<String>,
     complete: bool,
 }
 
 /// The synchronisation of a program that can go, as far as time allows.
-pub(super) fn spare(
+pub(crate) fn spare(
     source: &Source,
     judgement: &Judgement,
     models: Models<'_>,
@@ -227,7 +228,7 @@ impl Spare {
 }
 
 /// The removable synchronisation, as text.
-pub(super) fn spare_text(spare: &Result<Spare, Why>) -> String {
+pub(crate) fn spare_text(spare: &Result<Spare, Why>) -> String {
     match spare {
         Ok(spare) => spare.text(),
         Err(why) => format!("  redundant: not asked: {why}\n"),
@@ -235,7 +236,7 @@ pub(super) fn spare_text(spare: &Result<Spare, Why>) -> String {
 }
 
 /// The same as JSON.
-pub(super) fn spare_json(spare: Option<&Result<Spare, Why>>) -> Value {
+pub(crate) fn spare_json(spare: Option<&Result<Spare, Why>>) -> Value {
     match spare {
         Some(Ok(spare)) => spare.json(),
         Some(Err(why)) => json!({"alone": [], "together": [], "complete": false, "none": why.to_string()}),

@@ -7,17 +7,18 @@ use std::collections::BTreeMap;
 
 /// A place in the source of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SourcePlace {
+pub struct SourcePlace {
     /// The path of the file as the compiler wrote it.
-    pub(crate) file: String,
-    pub(crate) line: u32,
+    pub file: String,
+    /// Its line, from 1.
+    pub line: u32,
     /// The place of the call, where the line was inlined.
-    pub(crate) inlined_at: Option<(String, u32)>,
+    pub inlined_at: Option<(String, u32)>,
 }
 
 impl SourcePlace {
     /// `kernel.py:23, inlined at kernel.py:40`
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let name = |file: &str| file.rsplit(['/', '\\']).next().unwrap_or(file).to_owned();
         let inlined = self.inlined_at.as_ref();
         let inlined =
@@ -27,7 +28,7 @@ impl SourcePlace {
 }
 
 /// The origin of a line of a module, counted from 1.
-pub(crate) fn source_place(text: &str, line: u32) -> Option<SourcePlace> {
+pub fn source_place(text: &str, line: u32) -> Option<SourcePlace> {
     let files: BTreeMap<&str, &str> = text.lines().filter_map(file).collect();
     if files.is_empty() {
         return None;

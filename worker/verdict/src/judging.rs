@@ -1,49 +1,44 @@
 //! Judges the programs of one file: each part of a launch on its own, then the notes beside the verdicts.
 
-use super::Asked;
-use super::answer::{Answer, Contest, Judged, Part};
-use super::args::Check;
-use super::draw::below;
-use super::mending::{self, Origin};
-use super::notes::{Asking, Notes};
-use super::progress::Progress;
-use super::spread::Fleet;
-use super::stale::{self, Stale};
-use super::telling::Teller;
-use super::verdicts::{undecided, union, words_of};
-use crate::kernel::{self, Kernel, LaunchArgs, Launched, Taken};
+use crate::answer::{Answer, Contest, Judged, Part};
+use crate::asked::Asked;
+use crate::input::{File, Rejected, Source};
+use crate::kernel::{self, Kernel, Launched, Taken, Wanted};
+use crate::mending::{self, Origin};
+use crate::notes::{Asking, Notes};
+use crate::question::{Host, Question};
+use crate::stale::{self, Stale};
+use crate::verdicts::{undecided, union, words_of};
 use anyhow::Result;
 use moire_cat::{Model, Variants};
-use moire_console::input::{File, Rejected, Source};
 use moire_explore::Limits;
-use moire_explore::judge::{About, Judgement, Questions, Verdict, judge, judge_some, judge_watched};
-use moire_explore::search::{Descents, Sample};
+use moire_explore::judge::{About, Judgement, Questions, Verdict, judge};
+use moire_explore::search::Sample;
 use moire_mend::Why;
 use moire_program::clusters;
 use moire_program::ir::Instr;
 use moire_program::loops::has_loops;
 use moire_program::text::{Format, Severity, instruction};
 use moire_program::validate::validate;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
-use std::cell::RefCell;
 
 /// How the programs of a file are judged.
-pub(super) struct Judge<'a> {
-    pub(super) args: &'a Check,
+pub struct Judge<'a, 'h> {
+    /// What is asked about every program.
+    pub question: &'h Question,
     /// The launch that is asked for.
-    pub(super) launch: LaunchArgs,
-    pub(super) asked: &'a Asked,
-    pub(super) limits: &'a Limits,
-    pub(super) fleet: Option<&'a Fleet>,
+    pub launch: Wanted,
+    /// The models.
+    pub asked: &'a Asked,
+    /// The process around it.
+    pub host: &'h dyn Host,
 }
 
 /// A program that was explored.
-pub(super) type Explored = (Source, Judgement, Option<Sample>);
+pub(crate) type Explored = (Source, Judgement, Option<Sample>);
 
-impl<'a> Judge<'a> {
+impl<'a> Judge<'a, '_> {
     /// The answer for a file.
-    pub(super) fn file(&self, file: &File) -> Answer<'a> {
+    pub fn file(&self, file: &File) -> Answer<'a> {
         if kernel::is_module(file) {
             return match kernel::read(file, &self.launch) {
                 Ok(kernel) => self.kernel(file, kernel),
@@ -62,7 +57,7 @@ impl<'a> Judge<'a> {
         let taken = one_cluster(&source);
         let mut answer = match has_loops(&source.program) {
             true => self.looped(source, advice),
-            false => self.programs(vec![source], None, advice, self.limits),
+            false => self.programs(vec![source], None, advice, self.limits()),
         };
         if let Answer::Judged(judged) = &mut answer {
             judged.taken = taken;
@@ -79,89 +74,63 @@ impl<'a> Judge<'a> {
         }
     }
 
-    pub(super) fn teller(&self) -> Teller {
-        Teller::new(self.args.format, self.args.explain_time)
+    /// Bounds of each exploration.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.question.limits
     }
 
     /// Explores programs that are independent of each other, and adds the notes.
-    pub(super) fn programs(
+    pub(crate) fn programs(
         &self,
         sources: Vec<Source>,
         launch: Option<Launched>,
         advice: Vec<Rejected>,
         limits: &Limits,
     ) -> Answer<'a> {
-        let teller = self.teller();
         let name = sources.first().map_or(String::new(), |s| s.name.clone());
-        match self.explored(sources, limits, Some(&teller)) {
-            Ok(explored) => self.noted(explored, launch, advice, limits, (&teller, None)),
+        match self.explored(sources, limits, true) {
+            Ok(explored) => self.noted(explored, launch, advice, limits, None),
             Err(error) => Answer::Unread(name, error),
         }
     }
 
-    pub(super) fn explored(
+    /// Explores programs; with `telling`, what is found may be told at once.
+    pub(crate) fn explored(
         &self,
         sources: Vec<Source>,
         limits: &Limits,
-        teller: Option<&Teller>,
+        telling: bool,
     ) -> Result<Vec<Explored>> {
+        let questions = Questions { witnesses: true, about: About::All };
         let one = |source: Source| {
-            let (judgement, sample) = self.one(
-                &source,
-                &self.asked.model,
-                limits,
-                Questions { witnesses: true, about: About::All },
-                teller,
-            )?;
+            let (judgement, sample) =
+                self.host.judge(&source, self.model(&self.asked.model), limits, questions, telling)?;
             Ok((source, judgement, sample))
         };
         sources.into_iter().map(one).collect()
     }
 
-    /// The judgement of one program.
-    fn one(
-        &self,
-        source: &Source,
-        model: &Model,
-        limits: &Limits,
-        questions: Questions,
-        teller: Option<&Teller>,
-    ) -> Result<(Judgement, Option<Sample>)> {
-        if let Some(fleet) = self.fleet {
-            return fleet.judge(source, &self.asked.name, model, limits, questions).map(|j| (j, None));
-        }
-        Ok(match self.args.limits.descents {
-            None => {
-                let mut progress = Progress::new(&source.program, model);
-                let watch = &mut |seen: moire_explore::judge::Seen<'_>| {
-                    progress.at(seen.executions);
-                    teller.into_iter().for_each(|t| t.see(&source.name, &source.program, &seen));
-                };
-                (judge_watched(&source.program, model, limits, questions, watch), None)
-            }
-            Some(count) => {
-                let numbers = RefCell::new(ChaCha8Rng::seed_from_u64(self.args.limits.seed));
-                let below = |n| below(&mut numbers.borrow_mut(), n);
-                judge_some(&source.program, model, Descents { count, below: &below }, limits, questions)
-            }
-        })
+    /// A model with the name that the user gives it.
+    fn model<'m>(&self, model: &'m Model) -> (&'a str, &'m Model) {
+        (&self.asked.name, model)
     }
 
     /// The verdicts of one program under another model. If the fleet is lost meanwhile, they are not known.
     fn quiet(&self, source: &Source, model: Result<&Model>, limits: &Limits) -> Judgement {
         let questions = Questions { witnesses: false, about: About::All };
-        let said = model.and_then(|model| self.one(source, model, limits, questions, None));
+        let said =
+            model.and_then(|model| self.host.judge(source, self.model(model), limits, questions, false));
         said.map_or_else(|e| undecided(Verdict::Bounded(format!("{e:#}"))), |found| found.0)
     }
 
     /// Adds the notes to what was explored.
-    pub(super) fn noted(
+    pub(crate) fn noted(
         &self,
         explored: Vec<Explored>,
         launch: Option<Launched>,
         advice: Vec<Rejected>,
         limits: &Limits,
-        (teller, file): (&Teller, Option<&File>),
+        file: Option<&File>,
     ) -> Answer<'a> {
         let model = &self.asked.model;
         let plain = words_of(&union(explored.iter().map(|e| &e.1)));
@@ -172,7 +141,7 @@ impl<'a> Judge<'a> {
             (verdicts != plain).then(|| Contest { setting: setting.clone(), verdicts })
         };
         let contested = self.asked.others.iter().filter_map(contest).collect();
-        let part = |e: Explored| self.part(e, None, limits, (teller, file));
+        let part = |e: Explored| self.part(e, None, limits, file);
         Answer::Judged(Box::new(Judged {
             name: explored.first().map_or(String::new(), |e| e.0.name.clone()),
             model,
@@ -180,31 +149,31 @@ impl<'a> Judge<'a> {
             contested,
             launch,
             taken: None,
-            options: self.options(),
+            options: self.question.options(),
             parts: explored.into_iter().map(part).collect(),
             proof: None,
         }))
     }
 
     /// A program with its notes. `launch` is the command of the smaller launch that it belongs to, `file` a module.
-    pub(super) fn part(
+    pub(crate) fn part(
         &self,
         (source, judgement, sample): Explored,
         launch: Option<String>,
         limits: &Limits,
-        (teller, file): (&Teller, Option<&File>),
+        file: Option<&File>,
     ) -> Part {
         let under = |switches: &Variants| match self.asked.with(switches) {
             Ok(model) => self.quiet(&source, Ok(&*model), limits),
             Err(error) => self.quiet(&source, Err(error), limits),
         };
-        let asking = Asking { under: &under, more: &|| teller.more() };
+        let asking = Asking { under: &under, more: &|| self.host.more() };
         let mut notes = Notes::of(&self.asked.profiles, &judgement, &asking);
-        if file.is_some() && judgement.is_clean() && teller.more() {
+        if file.is_some() && judgement.is_clean() && self.host.more() {
             notes.stale = self.stale(&source, limits);
         }
         if sample.is_none() {
-            self.tried(&source, &judgement, file, limits, teller, &mut notes);
+            self.tried(&source, &judgement, file, limits, &mut notes);
         }
         Part { source, judgement, notes, sample, launch }
     }
@@ -216,15 +185,14 @@ impl<'a> Judge<'a> {
         judgement: &Judgement,
         file: Option<&File>,
         limits: &Limits,
-        teller: &Teller,
         notes: &mut Notes,
     ) {
         let Some(models) = self.asked.models() else { return };
-        let more = || teller.more();
+        let more = || self.host.more();
         let holds = |text: &str| file.is_some_and(|file| more() && self.is_clean(&file.with(text), limits));
         let origin = if file.is_some() { Origin::Module(&holds) } else { Origin::Litmus };
         notes.mended = mending::advice(source, judgement, models, limits, (origin, &more));
-        if self.args.redundant {
+        if self.question.redundant {
             let spare = || mending::spare(source, judgement, models, limits, &more);
             notes.spare = Some(if file.is_some() { Err(Why::Lanes) } else { spare() });
         }
@@ -247,13 +215,6 @@ impl<'a> Judge<'a> {
         let questions = Questions { witnesses: false, about: About::All };
         let judgement = judge(&source.program, &model, limits, questions);
         stale::found(&source.program, &judgement)
-    }
-
-    /// What the command line says about the model.
-    pub(super) fn options(&self) -> String {
-        let model = self.args.model.model.iter().map(|m| format!(" --model {m}"));
-        let profile = self.args.profile.iter().map(|p| format!(" --profile {p}"));
-        model.chain(profile).collect()
     }
 }
 

@@ -1,13 +1,13 @@
 //! The result of lowering the kernel of a module.
 
 use super::launched::Launched;
+use crate::input::{Rejected, Source};
 use anyhow::{Result, bail};
-use moire_console::input::{Rejected, Source};
 use moire_explore::judge::Verdict;
 use moire_program::Refusal;
 
 /// The result of lowering a kernel.
-pub(crate) enum Kernel {
+pub enum Kernel {
     /// The launches that are worth judging, the smallest first. Never none, one if nothing is assumed.
     Launches(Vec<Candidate>),
     /// Statically illegal: every error.
@@ -15,14 +15,15 @@ pub(crate) enum Kernel {
 }
 
 /// A launch of the kernel, and its programs.
-pub(crate) struct Candidate {
+pub struct Candidate {
     /// Programs of clusters that are independent of each other, never none. The kernel as it stands, if the launch is refused.
-    pub(crate) sources: Vec<Source>,
-    pub(crate) launch: Launched,
+    pub sources: Vec<Source>,
+    /// The launch.
+    pub launch: Launched,
     /// Why the launch is abstained from although its programs are clean.
-    pub(crate) reserve: Option<String>,
+    pub reserve: Option<String>,
     /// Why no engine is asked: `abstained` if something is not modelled, `bounded` if a limit was hit.
-    pub(crate) refused: Option<Verdict>,
+    pub refused: Option<Verdict>,
 }
 
 impl Candidate {
@@ -30,7 +31,7 @@ impl Candidate {
     ///
     /// # Errors
     /// There is no such launch.
-    pub(crate) fn refused(refusal: Refusal, kernel: Source, launch: Launched) -> Result<Self> {
+    pub(super) fn refused(refusal: Refusal, kernel: Source, launch: Launched) -> Result<Self> {
         let verdict = match refusal {
             Refusal::Launch(why) => bail!("{}: {why}", kernel.name),
             refusal @ Refusal::Abstained { .. } => Verdict::Abstained(refusal.to_string()),

@@ -1,10 +1,7 @@
 //! Metadata of compilers beside a module: Triton writes `NAME.json` beside `NAME.ptx`.
 
 use serde_json::Value;
-use std::path::Path;
 
-/// Larger files are no metadata.
-const MAX_BYTES: u64 = 1 << 20;
 /// Threads of a warp.
 const WARP: u64 = 32;
 
@@ -16,15 +13,8 @@ pub(super) struct Metadata {
 }
 
 impl Metadata {
-    /// Reads those beside a module. What cannot be read says nothing.
-    pub(super) fn beside(module: &Path) -> Self {
-        let path = module.with_extension("json");
-        let small = std::fs::metadata(&path).is_ok_and(|m| m.is_file() && m.len() <= MAX_BYTES);
-        let text = small.then(|| std::fs::read_to_string(&path).ok()).flatten();
-        text.map_or(Metadata::default(), |text| Metadata::of(&text))
-    }
-
-    fn of(text: &str) -> Self {
+    /// Reads the metadata of a compiler. What cannot be read says nothing.
+    pub(super) fn of(text: &str) -> Self {
         let Ok(Value::Object(all)) = serde_json::from_str(text) else { return Metadata::default() };
         let Some(warps) = all.get("num_warps").and_then(Value::as_u64) else { return Metadata::default() };
         let threads = warps.checked_mul(WARP).and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);

@@ -6,7 +6,7 @@ use moire_program::text::instruction;
 use std::collections::BTreeSet;
 
 /// ``generic write against async-proxy read of `a` ``. None if the finding names no instructions, or a line has several.
-pub(super) fn accesses(program: &Program, finding: &Finding) -> Option<String> {
+pub(crate) fn accesses(program: &Program, finding: &Finding) -> Option<String> {
     let ops: Vec<(&Thread, &Op)> = finding.places.iter().map(|p| op(program, p)).collect::<Option<_>>()?;
     let (first, last) = (ops.first()?, ops.last()?);
     let common: BTreeSet<ObjectId> =

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use std::collections::BTreeMap;
+use moire_verdict::kernel::Wanted;
 
 /// How the kernel of a PTX module is launched.
 #[derive(Clone, Debug, Args)]
@@ -39,30 +39,25 @@ pub(crate) struct Param {
     value: u64,
 }
 
-/// Values of parameters by index, and of fields of parameters by index and first byte.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Values {
-    pub(super) params: BTreeMap<u16, u64>,
-    pub(super) fields: BTreeMap<(u16, u32), u64>,
-}
-
 impl LaunchArgs {
-    /// The values of parameters.
+    /// The launch that is asked for; `entry` is the kernel where the command line names none.
     ///
     /// # Errors
     /// A parameter is given twice.
-    pub(super) fn values(&self) -> Result<Values> {
-        let mut values = Values::default();
+    pub(crate) fn wanted(&self, entry: Option<&str>) -> Result<Wanted> {
+        let LaunchArgs { grid, block, cluster, .. } = *self;
+        let entry = self.entry.clone().or_else(|| entry.map(str::to_owned));
+        let mut out = Wanted { grid, block, cluster, entry, ..Wanted::default() };
         for Param { index, at, value } in &self.params {
             let old = match at {
-                Some(at) => values.fields.insert((*index, *at), *value),
-                None => values.params.insert(*index, *value),
+                Some(at) => out.fields.insert((*index, *at), *value),
+                None => out.params.insert(*index, *value),
             };
             if old.is_some() {
                 bail!("a parameter is given twice");
             }
         }
-        Ok(values)
+        Ok(out)
     }
 }
 

@@ -1,31 +1,30 @@
-//! Kernels on the command line: PTX modules and Tile IR, launched.
+//! Kernels: PTX modules and Tile IR, launched.
 
-mod launch;
 mod launched;
 mod lowered;
 mod metadata;
-
 mod ptx;
 mod source_place;
 mod tile;
+mod wanted;
 
+use crate::input::File;
 use anyhow::Result;
-use moire_console::input::File;
 
-pub(crate) use launch::LaunchArgs;
-pub(crate) use launched::{Launched, Taken, quoted};
-pub(crate) use lowered::{Candidate, Kernel};
+pub use launched::{Launched, Taken, quoted};
+pub use lowered::{Candidate, Kernel};
 
-pub(crate) use source_place::{SourcePlace, source_place};
-pub(crate) use tile::{has_blocks, is_text, text};
+pub use source_place::{SourcePlace, source_place};
+pub use tile::{has_blocks, is_text, text};
+pub use wanted::Wanted;
 
 /// Whether a file is a module of kernels by its name: PTX or Tile IR.
-pub(crate) fn is_module(file: &File) -> bool {
+pub fn is_module(file: &File) -> bool {
     is_compiled(file) || is_text(&file.path, &file.bytes)
 }
 
 /// Whether a file is a module as compilers of PTX print it: by its name, or because it begins with `.version`.
-pub(crate) fn is_compiled(file: &File) -> bool {
+pub fn is_compiled(file: &File) -> bool {
     file.path.extension().is_some_and(|e| e == "ptx") || begins_with(&file.bytes, ".version")
 }
 
@@ -46,11 +45,11 @@ fn begins_with(bytes: &[u8], word: &str) -> bool {
 }
 
 /// The kernels of a PTX module. None for any other file, and for one that is no module.
-pub(crate) fn entries(file: &File) -> Vec<String> {
+pub fn entries(file: &File) -> Vec<String> {
     if is_compiled(file) { ptx::entries(file) } else { Vec::new() }
 }
 
 /// Lowers the kernel of a module for the launch asked for, or for those that are assumed.
-pub(crate) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
+pub fn read(file: &File, args: &Wanted) -> Result<Kernel> {
     if is_text(&file.path, &file.bytes) { tile::read(file, args) } else { ptx::read(file, args) }
 }

@@ -1,11 +1,11 @@
-//! PTX modules on the command line: from a module and a launch to programs.
+//! PTX modules: from a module and a launch to programs.
 
-use super::launch::{LaunchArgs, Values};
 use super::launched::{AnyData, Argument, Launched, Origin, Size, Taken};
 use super::lowered::{Candidate, Kernel};
 use super::metadata::Metadata;
+use super::wanted::Wanted;
+use crate::input::{File, Rejected, Source};
 use anyhow::{Result, anyhow};
-use moire_console::input::{File, Rejected, Source};
 use moire_kernel::Refusal;
 use moire_kernel::ptx::{self, Arg, Module, Special, What};
 use moire_kernel::specialise::{
@@ -22,13 +22,13 @@ const BLOCK: [u32; 3] = [128, 1, 1];
 const CLUSTERS: u32 = 4;
 
 /// The names of the kernels of a module.
-pub(super) fn entries(file: &File) -> Vec<String> {
+pub(crate) fn entries(file: &File) -> Vec<String> {
     let module = decode(&file.bytes).ok().and_then(|text| ptx::parse(text).ok());
     module.map_or(Vec::new(), |m| m.kernels.into_iter().map(|k| k.name).collect())
 }
 
 /// Reads the kernel of a module and runs it ahead.
-pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
+pub(crate) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
     let name = file.name();
     let reject = |text: &str, d: Diagnostic| anyhow!(Rejected::new(name, text, d));
     let text = decode(&file.bytes).map_err(|e| reject("", e.0))?;
@@ -49,8 +49,7 @@ pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
         module: &module,
         kernel,
         args,
-        given: args.values()?,
-        beside: Metadata::beside(&file.path),
+        beside: file.metadata.as_deref().map_or(Metadata::default(), Metadata::of),
     };
     let (tried, needs) = asked.tried().map_err(refused)?;
     let source = |program| Source::new(name, program, text);
@@ -118,20 +117,19 @@ struct Asked<'a> {
     name: &'a str,
     module: &'a Module,
     kernel: &'a ptx::Kernel,
-    args: &'a LaunchArgs,
-    given: Values,
+    args: &'a Wanted,
     beside: Metadata,
 }
 
 impl Asked<'_> {
     /// The launches that are worth judging, the smallest first, and the parameters whose values were chosen.
     fn tried(&self) -> Result<(Vec<Tried>, Vec<Need>), Refusal> {
-        let Asked { kernel, args, given, beside, .. } = self;
+        let Asked { kernel, args, beside, .. } = self;
         let said = kernel.threads.or(kernel.most_threads).map_or(Some(BLOCK), |_| None);
         let block = args.block.or(beside.block.filter(|_| kernel.threads.is_none())).or(said);
         let cluster = args.cluster.or(beside.cluster.filter(|_| kernel.cluster.is_none()));
-        let base = Launch::of(kernel, args.grid, block, cluster, given.params.clone())?;
-        let Sweep { launches, needs } = sweep(kernel, &Launch { fields: given.fields.clone(), ..base });
+        let base = Launch::of(kernel, args.grid, block, cluster, args.params.clone())?;
+        let Sweep { launches, needs } = sweep(kernel, &Launch { fields: args.fields.clone(), ..base });
         let mut out = Vec::new();
         for launch in launches {
             self.clusters(launch, &mut out);
@@ -174,7 +172,7 @@ impl Asked<'_> {
 
     /// The launch with the origin of each part of it.
     fn said(&self, launch: &Launch, alone: Option<String>, needs: &[Need]) -> Launched {
-        let Asked { kernel, args, given, beside, .. } = self;
+        let Asked { kernel, args, beside, .. } = self;
         let first =
             |all: [(bool, Origin); 3], last: Origin| all.into_iter().find(|o| o.0).map_or(last, |o| o.1);
         let metadata = Origin::File("metadata beside it");
@@ -201,9 +199,9 @@ impl Asked<'_> {
                 decides: decides.map(|n| n.decides.clone()),
             }
         };
-        let whole = launch.params.iter().map(|(i, v)| argument(*i, None, *v, given.params.contains_key(i)));
+        let whole = launch.params.iter().map(|(i, v)| argument(*i, None, *v, args.params.contains_key(i)));
         let fields =
-            launch.fields.iter().map(|(f, v)| argument(f.0, Some(f.1), *v, given.fields.contains_key(f)));
+            launch.fields.iter().map(|(f, v)| argument(f.0, Some(f.1), *v, args.fields.contains_key(f)));
         let mut params: Vec<Argument> = whole.chain(fields).collect();
         params.sort_by_key(|p| (p.index, p.at));
         Launched {

@@ -7,13 +7,12 @@
 //! those are depends on counts, and on no clock. A launch is clean only if everything that synchronises runs in it, or in a
 //! smaller one that is clean.
 
-use super::answer::Answer;
-use super::judging::{Explored, Judge};
-use super::telling::Teller;
-use super::verdicts::{told, undecided, union, words_of};
+use crate::answer::Answer;
+use crate::input::File;
+use crate::judging::{Explored, Judge};
 use crate::kernel::{Candidate, Launched};
+use crate::verdicts::{told, undecided, union, words_of};
 use anyhow::{Context, Result};
-use moire_console::input::File;
 use moire_execution::leaf::Finding;
 use moire_explore::Limits;
 use moire_explore::judge::{Judgement, Verdict, flag_verdict};
@@ -53,62 +52,60 @@ impl Tried {
     }
 }
 
-impl<'a> Judge<'a> {
+impl<'a> Judge<'a, '_> {
     /// The answer for the launches of a kernel.
-    pub(super) fn launches(&self, file: &File, candidates: Vec<Candidate>) -> Result<Answer<'a>> {
-        let teller = self.teller();
-        let mut limits = *self.limits;
+    pub(crate) fn launches(&self, file: &File, candidates: Vec<Candidate>) -> Result<Answer<'a>> {
+        let mut limits = *self.limits();
         let mut tried: Vec<Tried> = Vec::new();
         let mut candidates = candidates.into_iter().peekable();
         while let Some(candidate) = candidates.next() {
-            teller.doubt(candidates.peek().is_some());
-            let one = self.launch(candidate, &limits, &teller)?;
+            self.host.doubt(candidates.peek().is_some());
+            let one = self.launch(candidate, &limits)?;
             let (checks, open) =
                 (one.explored.iter().map(|e| e.1.summary.checks).sum::<u64>(), one.is_open());
             let (times, least) = LARGER_CHECKS;
-            limits.checks = checks.saturating_mul(times).max(least).min(self.limits.checks);
+            limits.checks = checks.saturating_mul(times).max(least).min(self.limits().checks);
             tried.push(one);
             if !open {
                 break;
             }
-            teller.forget();
+            self.host.forget();
         }
         let (uncovered, covered) = coverage(&tried);
         let Tried { explored, mut launch, unasked } = tried.pop().context("a kernel has a launch")?;
         launch.uncovered = uncovered;
-        launch.covers(covered.map(|of| &tried[of].launch), &self.options());
+        launch.covers(covered.map(|of| &tried[of].launch), &self.question.options());
         let largest = union(explored.iter().map(|e| &e.1));
         let mut beside = Vec::new();
         for Tried { explored, launch: smaller, .. } in tried {
-            let command = smaller.command(&self.options());
+            let command = smaller.command(&self.question.options());
             launch.smaller.push((command.clone(), words_of(&union(explored.iter().map(|e| &e.1)))));
             let own = explored.into_iter().filter_map(|e| added(e, &largest));
             beside.extend(own.map(|e| (e, command.clone())));
         }
         let mut answer = match unasked {
-            false => self.noted(explored, Some(launch), Vec::new(), &limits, (&teller, Some(file))),
+            false => self.noted(explored, Some(launch), Vec::new(), &limits, Some(file)),
             true => {
                 let (source, judgement, _) = explored.into_iter().next().context("a launch has a program")?;
                 Answer::untried(source, &self.asked.model, Some(launch), judgement)
             }
         };
         if let Answer::Judged(judged) = &mut answer {
-            let part = |(e, command)| self.part(e, Some(command), &limits, (&teller, Some(file)));
+            let part = |(e, command)| self.part(e, Some(command), &limits, Some(file));
             judged.parts.extend(beside.into_iter().map(part));
         }
         Ok(answer)
     }
 
     /// Explores a launch, unless it is refused.
-    fn launch(&self, candidate: Candidate, limits: &Limits, teller: &Teller) -> Result<Tried> {
+    fn launch(&self, candidate: Candidate, limits: &Limits) -> Result<Tried> {
         let Candidate { mut sources, mut launch, refused, reserve } = candidate;
         if let Some(why) = refused {
             let source = sources.pop().context("a launch has a program")?;
             return Ok(Tried { explored: vec![(source, undecided(why), None)], launch, unasked: true });
         }
         // What is found for any data need not happen, so nothing is said at once.
-        let told = launch.any_data.is_none().then_some(teller);
-        let mut explored = self.explored(sources, limits, told)?;
+        let mut explored = self.explored(sources, limits, launch.any_data.is_none())?;
         reserve.into_iter().for_each(|why| reserved(&mut explored, &why));
         let clean = explored.iter().all(|e| e.1.is_clean());
         let could = launch.any_data.as_mut().filter(|_| !clean);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 
 /// The judgement that has these verdicts and nothing more.
-pub(super) fn told(verdicts: Vec<Verdict>) -> Judgement {
+pub fn told(verdicts: Vec<Verdict>) -> Judgement {
     Judgement {
         verdicts,
         conditions: Vec::new(),
@@ -20,13 +20,13 @@ pub(super) fn told(verdicts: Vec<Verdict>) -> Judgement {
 }
 
 /// The judgement that has one verdict, of what was not explored.
-pub(super) fn undecided(verdict: Verdict) -> Judgement {
+pub fn undecided(verdict: Verdict) -> Judgement {
     told(vec![verdict])
 }
 
 /// The verdicts of programs that are independent of each other: `clean` if all are, with the executions of all, else all
 /// other ones. What holds no program is bounded.
-pub(super) fn union<'j>(judgements: impl IntoIterator<Item = &'j Judgement>) -> Vec<Verdict> {
+pub fn union<'j>(judgements: impl IntoIterator<Item = &'j Judgement>) -> Vec<Verdict> {
     let (mut wrong, mut executions) = (BTreeSet::new(), None);
     for verdict in judgements.into_iter().flat_map(|j| &j.verdicts) {
         match verdict {
@@ -44,7 +44,7 @@ pub(super) fn union<'j>(judgements: impl IntoIterator<Item = &'j Judgement>) -> 
 }
 
 /// Verdicts as people and scripts read them: `condition(name)`, `bounded(reason)`, ..
-pub(super) fn words_of(verdicts: &[Verdict]) -> Vec<String> {
+pub fn words_of(verdicts: &[Verdict]) -> Vec<String> {
     let word = |v: &Verdict| match v {
         Verdict::Condition(name) if !name.is_empty() => format!("condition({name})"),
         Verdict::Bounded(reason) => format!("bounded({reason})"),
@@ -55,7 +55,7 @@ pub(super) fn words_of(verdicts: &[Verdict]) -> Vec<String> {
 }
 
 /// Those of a judgement.
-pub(super) fn words(judgement: &Judgement) -> Vec<String> {
+pub fn words(judgement: &Judgement) -> Vec<String> {
     words_of(&judgement.verdicts)
 }
 

@@ -5,13 +5,13 @@
 //! the trip counts of that mistake and explored, so that the answer has its executions. If it finds none, the least trip
 //! counts are explored within a budget. What the explorer finds there is the answer. Lines are those of the text.
 
-use super::answer::{Answer, Contest};
-use super::judging::{Explored, Judge};
-use super::proof::{self, Counts, Proof};
-use super::verdicts::{told, union, words_of};
+use crate::answer::{Answer, Contest};
+use crate::exit;
+use crate::input::{Rejected, Source};
+use crate::judging::{Explored, Judge};
+use crate::proof::{self, Counts, Proof};
+use crate::verdicts::{told, union, words_of};
 use anyhow::Result;
-use moire_console::exit;
-use moire_console::input::{Rejected, Source};
 use moire_explore::Limits;
 use moire_explore::judge::Verdict;
 use moire_program::loops::{free, unroll};
@@ -22,21 +22,21 @@ const RAISED_CHECKS: u64 = 200_000;
 /// Most checks of all explorations that confirm a proof.
 const CONFIRMING_CHECKS: u64 = 50_000;
 
-impl<'a> Judge<'a> {
+impl<'a> Judge<'a, '_> {
     /// The answer for a litmus text with loops.
-    pub(super) fn looped(&self, source: Source, advice: Vec<Rejected>) -> Answer<'a> {
-        let counts = match proof::given(&self.args.trips, &source.program) {
+    pub(crate) fn looped(&self, source: Source, advice: Vec<Rejected>) -> Answer<'a> {
+        let counts = match proof::given(&self.question.trips, &source.program) {
             Ok(counts) => counts,
             Err(error) => return Answer::Unread(source.name, error),
         };
         if free(&source.program).is_empty() || !counts.is_empty() {
             return match unrolled(&source, &counts) {
-                Ok(source) => self.programs(vec![source], None, advice, self.limits),
+                Ok(source) => self.programs(vec![source], None, advice, self.limits()),
                 Err(verdict) => Answer::unasked(source, &self.asked.model, None, verdict),
             };
         }
         let (name, model) = (self.asked.name.as_str(), &self.asked.model);
-        match Proof::new(&source.program, name, model, self.args) {
+        match Proof::new(&source.program, name, model, self.question) {
             Ok(proof) => self.proved(source, proof, advice),
             Err(why) => Answer::unasked(source, model, None, Verdict::Abstained(why)),
         }
@@ -48,7 +48,7 @@ impl<'a> Judge<'a> {
             Err(error) => return Answer::Unread(source.name, error),
         };
         let mut answer = match explored {
-            Some(explored) => self.noted(explored, None, advice, self.limits, (&self.teller(), None)),
+            Some(explored) => self.noted(explored, None, advice, self.limits(), None),
             None => self.unexplored(source, &proof, advice),
         };
         if let Answer::Judged(judged) = &mut answer {
@@ -70,10 +70,10 @@ impl<'a> Judge<'a> {
         for counts in proof.trials() {
             let Ok(unrolled) = unrolled(source, &counts) else { continue };
             let limits = match first {
-                None => *self.limits,
-                Some(_) => Limits { checks: self.limits.checks.min(RAISED_CHECKS), ..*self.limits },
+                None => *self.limits(),
+                Some(_) => Limits { checks: self.limits().checks.min(RAISED_CHECKS), ..*self.limits() },
             };
-            let explored = self.explored(vec![unrolled], &limits, Some(&self.teller()))?;
+            let explored = self.explored(vec![unrolled], &limits, true)?;
             let worst = exit::worst(union(explored.iter().map(|e| &e.1)).iter().map(Verdict::exit_code));
             if worst == exit::FINDING {
                 proof.explored(counts, true);
@@ -92,11 +92,11 @@ impl<'a> Judge<'a> {
 
     /// Explores the text with the least trip counts, until the explorer finds something or the budget is spent.
     fn refuted(&self, source: &Source, proof: &mut Proof) -> Result<Option<Vec<Explored>>> {
-        let mut left = self.limits.checks.min(CONFIRMING_CHECKS);
+        let mut left = self.limits().checks.min(CONFIRMING_CHECKS);
         for counts in proof.confirming() {
             let Ok(unrolled) = unrolled(source, &counts) else { continue };
-            let limits = Limits { checks: left, ..*self.limits };
-            let explored = self.explored(vec![unrolled], &limits, None)?;
+            let limits = Limits { checks: left, ..*self.limits() };
+            let explored = self.explored(vec![unrolled], &limits, false)?;
             if proof.confirmed(&counts, union(explored.iter().map(|e| &e.1))) {
                 return Ok(Some(explored));
             }
@@ -122,7 +122,7 @@ impl<'a> Judge<'a> {
         let mut answer = Answer::untried(source, &self.asked.model, None, told(own));
         if let Answer::Judged(judged) = &mut answer {
             (judged.advice, judged.contested) = (advice, contested);
-            judged.options = self.options();
+            judged.options = self.question.options();
         }
         answer
     }

@@ -11,7 +11,7 @@ const BUT: &str = " but by a smaller launch that is clean";
 
 /// Where a part of a launch comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub enum Origin {
     /// The command line.
     Given,
     /// A directive or a comment of the file.
@@ -39,11 +39,11 @@ impl Origin {
 
 /// A size along three axes, and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Size {
+pub struct Size {
     /// Along x, y, z.
-    pub(crate) size: [u32; 3],
+    pub size: [u32; 3],
     /// Who says so.
-    pub(crate) origin: Origin,
+    pub origin: Origin,
 }
 
 impl Size {
@@ -58,17 +58,19 @@ impl Size {
 
 /// The value of a parameter, and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Argument {
+pub struct Argument {
     /// Its place in the list of parameters.
-    pub(crate) index: u16,
+    pub index: u16,
     /// First byte of the field, of a structure.
-    pub(crate) at: Option<u32>,
+    pub at: Option<u32>,
     /// Its name in the module.
-    pub(crate) name: String,
-    pub(crate) value: u64,
-    pub(crate) origin: Origin,
+    pub name: String,
+    /// Its value.
+    pub value: u64,
+    /// Who says so.
+    pub origin: Origin,
     /// What its value decides first, if it was chosen.
-    pub(crate) decides: Option<String>,
+    pub decides: Option<String>,
 }
 
 impl Argument {
@@ -85,25 +87,25 @@ impl Argument {
 
 /// Something that the verdict takes for granted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Taken {
+pub struct Taken {
     /// 1-based; 0 when it is about no single line.
-    pub(crate) line: u32,
+    pub line: u32,
     /// One sentence.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 /// A program that explores both ways of every decision that depends on data. It has every run on any data, and perhaps
 /// runs that no data leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct AnyData {
+pub struct AnyData {
     /// The first thing that depends on data, with its line.
-    pub(crate) why: String,
+    pub why: String,
     /// Verdicts of that program that are not reported as findings, because perhaps no data leads to them.
-    pub(crate) possible: Vec<String>,
+    pub possible: Vec<String>,
 }
 
 impl AnyData {
-    pub(crate) fn new(why: String) -> Self {
+    pub(super) fn new(why: String) -> Self {
         AnyData { why, possible: Vec::new() }
     }
 
@@ -124,40 +126,42 @@ impl AnyData {
 
 /// A launch, and what is known about it.
 #[derive(Clone, Debug)]
-pub(crate) struct Launched {
+pub struct Launched {
     /// The file.
-    pub(crate) file: String,
+    pub file: String,
     /// The kernel.
-    pub(crate) entry: String,
+    pub entry: String,
     /// The command has to name the kernel, because the module has several.
-    pub(crate) several: bool,
-    pub(crate) grid: Size,
+    pub several: bool,
+    /// CTAs or tile blocks of the grid.
+    pub grid: Size,
     /// CTAs of a cluster; a tile block has no clusters.
-    pub(crate) cluster: Option<Size>,
+    pub cluster: Option<Size>,
     /// Threads of a CTA; a tile block has none.
-    pub(crate) block: Option<Size>,
-    pub(crate) params: Vec<Argument>,
+    pub block: Option<Size>,
+    /// Values of parameters, by their places in the list.
+    pub params: Vec<Argument>,
     /// The reason that no second cluster is assumed.
-    pub(crate) alone: Option<String>,
+    pub alone: Option<String>,
     /// Smaller launches that were judged before, by their commands, and their verdicts.
-    pub(crate) smaller: Vec<(String, Vec<String>)>,
+    pub smaller: Vec<(String, Vec<String>)>,
     /// By line.
-    pub(crate) taken: Vec<Taken>,
+    pub taken: Vec<Taken>,
     /// Clusters by program: those that run one together stand together, those that run the same apart stand in one list.
-    pub(crate) parts: Vec<Vec<Vec<u32>>>,
+    pub parts: Vec<Vec<Vec<u32>>>,
     /// Nothing where the kernel is not run ahead.
-    pub(crate) coverage: Option<Coverage>,
+    pub coverage: Option<Coverage>,
     /// The command of the smaller launch that the coverage is of, where this one could not be run ahead.
-    pub(crate) coverage_of: Option<String>,
+    pub coverage_of: Option<String>,
     /// What synchronises and runs neither in the launch of the coverage nor in a smaller one that is clean.
-    pub(crate) uncovered: Vec<Missed>,
+    pub uncovered: Vec<Missed>,
     /// The launch was run ahead for any data.
-    pub(crate) any_data: Option<AnyData>,
+    pub any_data: Option<AnyData>,
 }
 
 impl Launched {
     /// The command that repeats the verdict with nothing assumed. `more` stands behind the file.
-    pub(crate) fn command(&self, more: &str) -> String {
+    pub fn command(&self, more: &str) -> String {
         let mut out = format!("moire check {}", quoted(&self.file));
         if self.several {
             out += &format!(" --entry {}", quoted(&self.entry));
@@ -182,7 +186,7 @@ impl Launched {
     }
 
     /// The launch as text.
-    pub(crate) fn text(&self, more: &str) -> String {
+    pub fn text(&self, more: &str) -> String {
         let mut words = vec![format!("grid {}", self.grid.text())];
         words.extend(self.cluster.iter().map(|s| format!("cluster {}", s.text())));
         words.extend(self.block.iter().map(|s| format!("block {}", s.text())));
@@ -225,14 +229,14 @@ impl Launched {
     }
 
     /// Takes over the coverage of a smaller launch, if this one could not be run ahead.
-    pub(crate) fn covers(&mut self, smaller: Option<&Launched>, more: &str) {
+    pub fn covers(&mut self, smaller: Option<&Launched>, more: &str) {
         if let Some(smaller) = smaller {
             (self.coverage, self.coverage_of) = (smaller.coverage.clone(), Some(smaller.command(more)));
         }
     }
 
     /// What synchronises and does not run, in a sentence with the line of the first.
-    pub(crate) fn left_out(&self) -> Option<(String, u32)> {
+    pub fn left_out(&self) -> Option<(String, u32)> {
         let line = self.uncovered.first()?.line;
         let all: Vec<String> =
             self.uncovered.iter().map(|m| format!("{} (line {})", m.text, m.line)).collect();
@@ -241,7 +245,7 @@ impl Launched {
     }
 
     /// What of the kernel the launch does not run, as text.
-    pub(crate) fn uncovered(&self) -> String {
+    pub fn uncovered(&self) -> String {
         let Some(coverage) = &self.coverage else { return String::new() };
         let counts = Class::ALL.into_iter().filter_map(|class| {
             let (reached, all) = coverage.counts.get(&class)?;
@@ -272,7 +276,7 @@ impl Launched {
     }
 
     /// The launch as JSON.
-    pub(crate) fn json(&self, more: &str) -> Value {
+    pub fn json(&self, more: &str) -> Value {
         let param = |p: &Argument| {
             json!({"index": p.index, "at": p.at, "name": p.name, "value": p.value,
                 "origin": p.origin.word(), "decides": p.decides})
@@ -301,7 +305,7 @@ impl Launched {
     }
 
     /// The coverage as JSON.
-    pub(crate) fn coverage(&self) -> Value {
+    pub fn coverage(&self) -> Value {
         let Some(coverage) = &self.coverage else { return Value::Null };
         let count = |class: Class| {
             let (reached, all) = coverage.counts.get(&class).copied().unwrap_or_default();
@@ -357,7 +361,7 @@ fn tail(name: &str) -> &str {
 }
 
 /// A word for a shell.
-pub(crate) fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./+=:,@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

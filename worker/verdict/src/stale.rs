@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The model to which the flag is added.
-pub(super) const OF: &str = "ptx";
+pub(crate) const OF: &str = "ptx";
 const FLAG: &str = "stale-read";
 const TEXT: &str = r#""PTX, with a flag for stale reads"
 include "ptx.cat"
@@ -24,12 +24,12 @@ flag ~empty fr & reaches^-1 as stale-read
 "#;
 
 /// The model with the flag.
-pub(super) fn model(variants: &Variants) -> Result<Model> {
+pub(crate) fn model(variants: &Variants) -> Result<Model> {
     Ok(moire_cat::load("stale.cat", TEXT, &Beside(|_: &Path| None), variants)?)
 }
 
 /// Whether a program loads with an order that orders nothing: relaxed, as volatile loads are.
-pub(super) fn is_possible(program: &Program) -> bool {
+pub(crate) fn is_possible(program: &Program) -> bool {
     let relaxed = |op: &Op| matches!(op, Op::Load { order, .. } if is_relaxed(*order));
     program.threads.iter().any(|t| t.body.iter().any(|i| relaxed(&i.op)))
 }
@@ -40,7 +40,7 @@ fn is_relaxed(order: LoadOrder) -> bool {
 
 /// A read that may be stale.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Stale {
+pub struct Stale {
     /// Line of the read.
     read: u32,
     /// Line of the write that it may miss.
@@ -48,7 +48,7 @@ pub(super) struct Stale {
 }
 
 /// The stale reads that a judgement under [`model`] has found.
-pub(super) fn found(program: &Program, judgement: &Judgement) -> Vec<Stale> {
+pub(crate) fn found(program: &Program, judgement: &Judgement) -> Vec<Stale> {
     let one = |finding: &Finding| {
         let [a, b] = finding.places.as_slice() else { return None };
         let reads = |p: &moire_execution::leaf::Place| {
@@ -64,14 +64,15 @@ pub(super) fn found(program: &Program, judgement: &Judgement) -> Vec<Stale> {
 }
 
 impl Stale {
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let Stale { read, write } = self;
         format!(
             "no race between lines {write} and {read}, because these accesses are strong; a stale value is allowed at line {read}"
         )
     }
 
-    pub(super) fn json(&self) -> Value {
+    /// As JSON.
+    pub fn json(&self) -> Value {
         json!({"read": self.read, "write": self.write})
     }
 }

@@ -1,11 +1,11 @@
-//! Tile IR on the command line: from a module and a grid to a program.
+//! Tile IR: from a module and a grid to a program.
 
 use super::begins_with;
-use super::launch::LaunchArgs;
 use super::launched::{Argument, Launched, Origin, Size};
 use super::lowered::{Candidate, Kernel};
+use super::wanted::Wanted;
+use crate::input::{File, Rejected, Source};
 use anyhow::{Result, anyhow, bail};
-use moire_console::input::{File, Rejected, Source};
 use moire_program::Refusal;
 use moire_program::ir::Program;
 use moire_program::text::{Diagnostic, Severity, decode};
@@ -15,12 +15,12 @@ use moire_tile_ir::verify;
 use std::path::Path;
 
 /// Whether a file is Tile IR text: by its name, or because it begins with a module of Tile IR.
-pub(crate) fn is_text(path: &Path, bytes: &[u8]) -> bool {
+pub fn is_text(path: &Path, bytes: &[u8]) -> bool {
     path.extension().is_some_and(|e| e == "tile" || e == "mlir") || begins_with(bytes, "cuda_tile.module")
 }
 
 /// Whether tile blocks stand in a file: a kernel of Tile IR, or a litmus text with an instruction of a tile block.
-pub(crate) fn has_blocks(file: &File) -> bool {
+pub fn has_blocks(file: &File) -> bool {
     let text = String::from_utf8_lossy(&file.bytes);
     let code = text.lines().flat_map(|l| l.split("//").next().unwrap_or_default().split([';', '{']));
     is_text(&file.path, &file.bytes)
@@ -28,7 +28,7 @@ pub(crate) fn has_blocks(file: &File) -> bool {
 }
 
 /// A kernel for the oracles: with the comment that says how it is launched.
-pub(crate) fn text(name: &str, bytes: &[u8]) -> Result<String> {
+pub fn text(name: &str, bytes: &[u8]) -> Result<String> {
     let reject = |text: &str, d: Diagnostic| anyhow!(Rejected::new(name, text, d));
     let text = decode(bytes).map_err(|e| reject("", e.0))?;
     tile::parse(text).map_err(|e| reject(text, e.0))?;
@@ -43,7 +43,7 @@ pub(crate) fn text(name: &str, bytes: &[u8]) -> Result<String> {
 
 /// Reads the kernel of a module and launches it as a comment of the text or the command line says, or with one tile block and
 /// with two, so that blocks meet.
-pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
+pub(super) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
     let name = file.name();
     let reject = |text: &str, d: Diagnostic| anyhow!(Rejected::new(name, text, d));
     let text = decode(&file.bytes).map_err(|e| reject("", e.0))?;
@@ -66,8 +66,7 @@ pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
     if args.block.is_some() || args.cluster.is_some() {
         bail!("{name}: a tile block has no --block and no --cluster");
     }
-    let values = args.values()?;
-    if !values.fields.is_empty() {
+    if !args.fields.is_empty() {
         bail!("{name}: a parameter of a tile block has no fields");
     }
     let kernel = tile_entry(&module, args.entry.as_deref()).map_err(|why| anyhow!("{name}: {why}"))?;
@@ -78,7 +77,7 @@ pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
     };
     let mut candidates: Vec<Candidate> = Vec::new();
     for grid in grids {
-        let launch = TileLaunch { grid: grid.size, params: values.params.clone(), ..TileLaunch::row(1) };
+        let launch = TileLaunch { grid: grid.size, params: args.params.clone(), ..TileLaunch::row(1) };
         let said = Launched {
             file: name.to_owned(),
             entry: kernel.name.clone(),

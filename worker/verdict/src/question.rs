@@ -1,0 +1,70 @@
+//! What is asked about a program: the readings of its model, the limits, and what is wanted beside the verdict.
+
+use crate::input::Source;
+use anyhow::Result;
+use moire_cat::{Model, Variants};
+use moire_explore::Limits;
+use moire_explore::judge::{Judgement, Questions};
+use moire_explore::search::Sample;
+use std::path::Path;
+
+/// What is asked about every program.
+#[derive(Clone, Debug, Default)]
+pub struct Question {
+    /// The model as it is named, with its switches, if it is named.
+    pub model: Option<String>,
+    /// The switches that are set.
+    pub switches: Variants,
+    /// Readings taken together, if they are named.
+    pub profile: Option<String>,
+    /// Whether the verdicts under contesting settings of switches are wanted.
+    pub contest: bool,
+    /// Whether it is wanted which synchronisation can go.
+    pub redundant: bool,
+    /// Trip counts of free loops: `NAME=N` or `NAME=N,N,..`.
+    pub trips: Vec<String>,
+    /// Bounds of each exploration.
+    pub limits: Limits,
+}
+
+impl Question {
+    /// The model and the readings, as options of the command that repeats a verdict.
+    pub(crate) fn options(&self) -> String {
+        let model = self.model.iter().map(|m| format!(" --model {m}"));
+        model.chain(self.profile.iter().map(|p| format!(" --profile {p}"))).collect()
+    }
+}
+
+/// How models are read.
+#[derive(Clone, Copy)]
+pub struct Library {
+    /// A model by its name and the settings of its switches.
+    pub load: fn(&str, &Variants) -> Result<Model>,
+    /// The text of a file beside a model; none if there is no such file.
+    pub beside: fn(&Path) -> Option<String>,
+}
+
+/// The process that judges one file: it explores, keeps the time, and may tell what is found so far.
+pub trait Host {
+    /// Explores a program under a model, which the user calls `name`. With `telling`, what is found may be told at once.
+    ///
+    /// # Errors
+    /// Those that explore for this process are lost.
+    fn judge(
+        &self,
+        source: &Source,
+        model: (&str, &Model),
+        limits: &Limits,
+        questions: Questions,
+        telling: bool,
+    ) -> Result<(Judgement, Option<Sample>)>;
+
+    /// Whether explanations have time left.
+    fn more(&self) -> bool;
+
+    /// From now on, whether a larger launch decides if a hang stands.
+    fn doubt(&self, larger: bool);
+
+    /// Forgets what is found and not told yet: a larger launch decides.
+    fn forget(&self);
+}
