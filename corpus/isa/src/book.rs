@@ -1,0 +1,53 @@
+//! The list of all entries, each with its tag; the entries stand in families beside this file.
+//!
+//! A tag stands on disk and never changes; that of an entry that goes is not given again. A tag given twice is an
+//! unreachable pattern, and an entry without one does not compile.
+
+mod access;
+mod fence;
+
+pub use access::*;
+pub use fence::*;
+
+use crate::entry::{Entry, Instruction, Tagged, Told};
+use crate::text::{Bag, Cursor, Refusal};
+
+macro_rules! book {
+    ($($tag:literal $id:ident;)+) => {
+        $(impl Tagged for $id { const TAG: u16 = $tag; })+
+
+        /// An instruction of the book.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Instr { $(#[doc = concat!("[`", stringify!($id), "`]")] $id($id)),+ }
+
+        /// All entries.
+        pub const BOOK: &[&Entry] = &[$(<$id as Instruction>::ENTRY),+];
+
+        impl Instr {
+            pub(crate) fn told(&self) -> &dyn Told {
+                match self { $(Instr::$id(instr) => instr,)+ }
+            }
+            pub(crate) fn told_mut(&mut self) -> &mut dyn Told {
+                match self { $(Instr::$id(instr) => instr,)+ }
+            }
+        }
+
+        $(impl From<$id> for Instr {
+            fn from(instr: $id) -> Instr { Instr::$id(instr) }
+        })+
+
+        /// Reads what stands behind a name with the entry of that tag.
+        #[deny(unreachable_patterns)]
+        pub(crate) fn read_entry(tag: u16, bag: &mut Bag<'_>, at: &mut Cursor<'_, '_>, name: &'static str) -> Result<Instr, Refusal> {
+            match tag {
+                $($tag => <$id as Instruction>::read(bag, at, name).map(Instr::$id),)+
+                tag => unreachable!("no entry has the tag {tag}"),
+            }
+        }
+    };
+}
+
+book! {
+    1 Ld; 2 St; 3 Atom; 4 Red;
+    10 Fence; 11 FenceAlias; 12 FenceInit; 14 FenceProxy; 15 Membar; 16 MembarProxies;
+}

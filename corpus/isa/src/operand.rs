@@ -1,0 +1,191 @@
+//! Operands: values, what fits where, and what each kind of operand is made of.
+//!
+//! One vocabulary serves litmus texts and modules: registers, variables and labels are indices into the tables of the
+//! reader ([`crate::text::Env`]). A kind of operand tells its pieces once; printing, canonical bytes, registers and renaming follow.
+
+mod address;
+mod list;
+mod option;
+mod pair;
+mod special;
+mod value;
+
+pub use address::{Address, Box5, Factor, Sampled, Unified};
+pub use list::{Args, List};
+pub use option::{Early, Maybe, OrSink};
+pub use pair::{Answer, Pred, SizeOrPred};
+pub use special::Special;
+pub use value::{Label, Number, Real, Register, Source, Value};
+
+use crate::kinds::Space;
+use crate::text::{Cursor, Names, Refusal};
+
+/// What an instruction does with an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Must know it to take place: address, count, mask.
+    Known,
+    /// Passes it on.
+    Data,
+    /// Hands it to a unit whose values nobody keeps.
+    Opaque,
+    /// Only for speed: not part of what the instruction is.
+    Hint,
+    /// Writes it.
+    Write,
+    /// Reads and writes it.
+    Update,
+}
+
+/// The words of the language of entries for roles.
+#[allow(non_upper_case_globals, reason = "they are words of the language of entries")]
+pub(crate) mod role {
+    use super::Role;
+    pub(crate) const known: Role = Role::Known;
+    pub(crate) const data: Role = Role::Data;
+    pub(crate) const opaque: Role = Role::Opaque;
+    pub(crate) const hint: Role = Role::Hint;
+    pub(crate) const write: Role = Role::Write;
+    pub(crate) const update: Role = Role::Update;
+}
+
+/// How a register is declared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Class {
+    /// Width in bits; a predicate has 1, and 0 says that nothing is declared and everything fits.
+    pub bits: u16,
+    /// Whether it holds floating point: `.f32`, `.f64`.
+    pub float: bool,
+    /// Whether it is an integer with or without a sign: `.u32`, `.s32`; neither with `.b32`.
+    pub integer: bool,
+}
+
+/// A register: an index into the table of the reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Reg {
+    /// Position in that table.
+    pub index: u32,
+    /// How it is declared.
+    pub class: Class,
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug)]
+pub enum Known {
+    /// A register.
+    Reg(Reg),
+    /// A variable or parameter, and where it lives, if that is known.
+    Symbol(u32, Option<Space>),
+    /// A constant.
+    Number(i64),
+}
+
+/// What registers fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// All.
+    Any,
+    /// With so many bits; a predicate has 1.
+    Bits(u16),
+    /// With one of these numbers of bits.
+    Either(u16, u16),
+    /// With at least so many bits.
+    Least(u16),
+    /// Of a type: so many bits, of floating point, without a sign and a number; wider ones too.
+    Of {
+        /// Bits of the type.
+        bits: u16,
+        /// Whether the type is `.f32` or `.f64`.
+        float: bool,
+        /// Whether the type is `.b8` to `.b128`.
+        untyped: bool,
+        /// Whether wider registers fit.
+        wider: bool,
+    },
+}
+
+impl Width {
+    /// Whether a register of that class fits.
+    #[must_use]
+    pub fn fits(self, class: Class) -> bool {
+        let bits = class.bits;
+        bits == 0
+            || match self {
+                Width::Any => true,
+                Width::Bits(n) => bits == n,
+                Width::Either(a, b) => bits == a || bits == b,
+                Width::Least(n) => bits >= n,
+                Width::Of { bits: n, float, .. } if class.float && float => bits == n,
+                Width::Of { bits: n, float, untyped, wider } => {
+                    (bits == n || (wider && bits > n && bits != 1))
+                        && (untyped || !class.float)
+                        && !(float && class.integer)
+                }
+            }
+    }
+}
+
+/// A piece of an operand as it stands in the text.
+#[derive(Clone, Copy, Debug)]
+pub enum Piece<'a> {
+    /// Punctuation and fixed words.
+    Mark(&'static str),
+    /// A value.
+    Value(&'a Value),
+    /// A label, a function, a table or a prototype.
+    Label(u32),
+}
+
+/// An operand as its pieces.
+pub trait Shown {
+    /// Calls `see` with each piece in the order of the text. An operand that is not there has none.
+    fn pieces(&self, see: &mut dyn FnMut(Piece<'_>));
+    /// Calls `change` with each value: how registers are renamed and constants replaced.
+    fn values(&mut self, change: &mut dyn FnMut(&mut Value));
+}
+
+/// A kind of operand.
+pub trait Part: Shown + Sized {
+    /// What the qualifiers say of it.
+    type Spec;
+
+    /// Reads it in its turn.
+    ///
+    /// # Errors
+    /// The text is not such an operand.
+    fn read(at: &mut Cursor<'_, '_>, spec: Self::Spec) -> Result<Self, Refusal>;
+
+    /// Whether it is what the qualifiers ask for; asked when a qualifier was changed.
+    fn fits(&self, _: Self::Spec) -> bool {
+        true
+    }
+}
+
+/// Appends an operand's text. Says whether there is any.
+pub(crate) fn print(part: &dyn Shown, names: &dyn Names, separator: &str, out: &mut String) -> bool {
+    let mut first = true;
+    part.pieces(&mut |piece| {
+        if std::mem::take(&mut first) {
+            out.push_str(separator);
+        }
+        match piece {
+            Piece::Mark(text) => out.push_str(text),
+            Piece::Value(value) => value.print(names, out),
+            Piece::Label(index) => out.push_str(&names.label(index)),
+        }
+    });
+    !first
+}
+
+/// Appends an operand's canonical bytes.
+pub(crate) fn canon(part: &dyn Shown, out: &mut Vec<u8>) {
+    part.pieces(&mut |piece| match piece {
+        Piece::Mark(text) => out.extend(text.as_bytes()),
+        Piece::Value(value) => value.canon(out),
+        Piece::Label(index) => {
+            out.push(value::LABEL);
+            out.extend(index.to_be_bytes());
+        }
+    });
+    out.push(b',');
+}

@@ -1,0 +1,233 @@
+//! Operands in brackets: addresses, descriptors or addresses, boxes of tensors, coordinates of textures and surfaces.
+
+use super::value::{bytes_behind, value};
+use super::{Known, List, Part, Piece, Shown, Value, Width};
+use crate::kinds::Space;
+use crate::text::{Cursor, Refusal};
+
+/// `[base + offset]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Address {
+    /// A register, a variable or a number.
+    pub base: Value,
+    /// Bytes behind it.
+    pub offset: i64,
+}
+
+impl Address {
+    fn inside(at: &mut Cursor<'_, '_>, space: Space) -> Result<Address, Refusal> {
+        at.rest();
+        let start = at.at;
+        let base = value(at, Width::Either(32, 64))?;
+        if let Value::Symbol(..) = base {
+            let name = at.text[start..at.at].trim();
+            let home = at.env.resolve(name);
+            if matches!(home, Some(Known::Symbol(_, Some(home))) if !space.reaches(home)) {
+                let message = format!("`{name}` is in another state space");
+                return Err(Refusal { at: start, message, hint: None });
+            }
+        }
+        let offset = bytes_behind(at)?;
+        Ok(Address { base, offset })
+    }
+}
+
+impl Shown for Address {
+    fn pieces(&self, see: &mut dyn FnMut(Piece<'_>)) {
+        see(Piece::Mark("["));
+        see(Piece::Value(&self.base));
+        if self.offset != 0 {
+            see(Piece::Mark("+"));
+            see(Piece::Value(&Value::Imm(self.offset)));
+        }
+        see(Piece::Mark("]"));
+    }
+    fn values(&mut self, change: &mut dyn FnMut(&mut Value)) {
+        change(&mut self.base);
+    }
+}
+
+impl Part for Address {
+    /// State space of the access: a variable must live there.
+    type Spec = Space;
+    fn read(at: &mut Cursor<'_, '_>, space: Space) -> Result<Address, Refusal> {
+        at.next()?;
+        at.want("[")?;
+        let address = Address::inside(at, space)?;
+        at.want("]")?;
+        Ok(address)
+    }
+}
+
+/// `[base + offset]`, and `.unified` behind it: the address is the same on the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Unified {
+    /// The address.
+    pub address: Address,
+    /// Whether `.unified` stands.
+    pub unified: bool,
+}
+
+impl Shown for Unified {
+    fn pieces(&self, see: &mut dyn FnMut(Piece<'_>)) {
+        self.address.pieces(see);
+        if self.unified {
+            see(Piece::Mark(".unified"));
+        }
+    }
+    fn values(&mut self, change: &mut dyn FnMut(&mut Value)) {
+        self.address.values(change);
+    }
+}
+
+impl Part for Unified {
+    type Spec = Space;
+    fn read(at: &mut Cursor<'_, '_>, space: Space) -> Result<Unified, Refusal> {
+        let address = Address::read(at, space)?;
+        Ok(Unified { address, unified: at.eat(".unified") })
+    }
+}
+
+/// A factor of a product: a descriptor or a list of registers, or an address in tensor memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Factor {
+    /// A descriptor, or registers.
+    Values(List),
+    /// An address in tensor memory.
+    Tensor(Address),
+}
+
+impl Factor {
+    /// Whether it is an address in tensor memory.
+    #[must_use]
+    pub fn is_tensor(&self) -> bool {
+        matches!(self, Factor::Tensor(_))
+    }
+
+    /// Whether it is registers in braces.
+    #[must_use]
+    pub fn is_registers(&self) -> bool {
+        matches!(self, Factor::Values(list) if list.braced)
+    }
+}
+
+impl Shown for Factor {
+    fn pieces(&self, see: &mut dyn FnMut(Piece<'_>)) {
+        match self {
+            Factor::Values(list) => list.pieces(see),
+            Factor::Tensor(address) => address.pieces(see),
+        }
+    }
+    fn values(&mut self, change: &mut dyn FnMut(&mut Value)) {
+        match self {
+            Factor::Values(list) => list.values(change),
+            Factor::Tensor(address) => address.values(change),
+        }
+    }
+}
+
+impl Part for Factor {
+    /// How many registers may stand instead of a descriptor.
+    type Spec = Option<usize>;
+    fn read(at: &mut Cursor<'_, '_>, registers: Self::Spec) -> Result<Factor, Refusal> {
+        if at.begins("[") {
+            return Address::read(at, Space::Generic).map(Factor::Tensor);
+        }
+        match registers.filter(|_| at.begins("{")) {
+            Some(count) => List::read(at, (count, Width::Bits(32), true)),
+            None => List::read(at, (1, Width::Bits(64), false)),
+        }
+        .map(Factor::Values)
+    }
+    fn fits(&self, registers: Self::Spec) -> bool {
+        match self {
+            Factor::Tensor(_) => true,
+            Factor::Values(list) if list.braced => Some(list.items.len()) == registers,
+            Factor::Values(list) => list.fits((1, Width::Bits(64), false)),
+        }
+    }
+}
+
+/// `[map, {coordinates}]`, with what overrides the map between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Box5 {
+    /// Map; then, where they override it: address, dimensions, strides with one more dimension; then the coordinates.
+    pub parts: Vec<List>,
+}
+
+impl Shown for Box5 {
+    fn pieces(&self, see: &mut dyn FnMut(Piece<'_>)) {
+        see(Piece::Mark("["));
+        for (i, part) in self.parts.iter().enumerate() {
+            if i > 0 {
+                see(Piece::Mark(", "));
+            }
+            part.pieces(see);
+        }
+        see(Piece::Mark("]"));
+    }
+    fn values(&mut self, change: &mut dyn FnMut(&mut Value)) {
+        self.parts.iter_mut().for_each(|part| part.values(change));
+    }
+}
+
+impl Part for Box5 {
+    /// Kinds of parts: how many elements, of which width, whether in braces.
+    type Spec = Vec<(usize, Width, bool)>;
+    fn read(at: &mut Cursor<'_, '_>, spec: Self::Spec) -> Result<Box5, Refusal> {
+        at.next()?;
+        at.want("[")?;
+        let outside = std::mem::replace(&mut at.count, 0);
+        let parts = spec.into_iter().map(|spec| List::read(at, spec)).collect::<Result<_, _>>()?;
+        at.count = outside;
+        at.want("]")?;
+        Ok(Box5 { parts })
+    }
+    fn fits(&self, spec: Self::Spec) -> bool {
+        self.parts.len() == spec.len() && self.parts.iter().zip(spec).all(|(part, spec)| part.fits(spec))
+    }
+}
+
+/// `[texture, sampler, {coordinates}]`: any parts, which nobody interprets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sampled {
+    /// Objects and coordinates.
+    pub parts: Vec<List>,
+}
+
+impl Shown for Sampled {
+    fn pieces(&self, see: &mut dyn FnMut(Piece<'_>)) {
+        see(Piece::Mark("["));
+        for (i, part) in self.parts.iter().enumerate() {
+            if i > 0 {
+                see(Piece::Mark(", "));
+            }
+            part.pieces(see);
+        }
+        see(Piece::Mark("]"));
+    }
+    fn values(&mut self, change: &mut dyn FnMut(&mut Value)) {
+        self.parts.iter_mut().for_each(|part| part.values(change));
+    }
+}
+
+impl Part for Sampled {
+    /// How many coordinates there are.
+    type Spec = usize;
+    fn read(at: &mut Cursor<'_, '_>, count: usize) -> Result<Sampled, Refusal> {
+        at.next()?;
+        at.want("[")?;
+        let outside = std::mem::replace(&mut at.count, 0);
+        let mut parts = Vec::new();
+        while !at.peek("]") {
+            let wanted = if at.begins("{") { (count, Width::Bits(32), true) } else { (1, Width::Any, false) };
+            parts.push(List::read(at, wanted)?);
+        }
+        at.count = outside;
+        at.want("]")?;
+        Ok(Sampled { parts })
+    }
+    fn fits(&self, count: usize) -> bool {
+        self.parts.iter().all(|part| !part.braced || part.items.len() == count)
+    }
+}
