@@ -4,10 +4,16 @@
 //! unreachable pattern, and an entry without one does not compile.
 
 mod access;
+mod barrier;
+mod copy;
 mod fence;
+mod tensor;
 
 pub use access::*;
+pub use barrier::*;
+pub use copy::*;
 pub use fence::*;
+pub use tensor::*;
 
 use crate::entry::{Entry, Instruction, Tagged, Told};
 use crate::text::{Bag, Cursor, Refusal};
@@ -50,4 +56,10 @@ macro_rules! book {
 book! {
     1 Ld; 2 St; 3 Atom; 4 Red;
     10 Fence; 11 FenceAlias; 12 FenceInit; 14 FenceProxy; 15 Membar; 16 MembarProxies;
+    20 MbarrierInit; 21 MbarrierInval; 22 MbarrierArrive; 23 MbarrierTx; 24 MbarrierWait; 25 MbarrierLayout; 26 MbarrierPending;
+    30 BarSync; 31 BarArrive; 32 BarRed; 33 WarpSync; 34 ClusterArrive; 35 ClusterWait;
+    40 CpAsync; 41 CpCommit; 42 CpWait; 43 CpWaitAll; 44 CpArrive;
+    50 CpBulk; 51 BulkCommit; 52 BulkWait; 53 BulkPrefetch; 54 BulkReduce; 55 StBulk; 56 CpTensor;
+    70 TcAlloc; 71 TcDealloc; 72 TcRelinquish; 73 TcLd; 74 TcWaitLd; 75 TcWaitSt; 76 TcCommit; 77 TcFenceBefore; 78 TcFenceAfter;
+    79 TcMma;
 }

@@ -9,7 +9,7 @@
 //! standing := keep | speed | abstain                        a slot without one does not compile
 //! role     := known | data | opaque | hint | write | update
 //! Kind     := a `words!` type | Option<..> of it | Strong<Order> | Pair<Order> | Then<Kind, Kind>
-//! Part     := Value | Real | Source | Register | Number | Label | Address | Unified | List | Box5 | Sampled | Args | Pred
+//! Part     := Value | Real | Source | Register | Number | Label | Address | Unified | List | Tensor | Sampled | Args | Pred
 //!             | Answer | Factor | SizeOrPred | OrSink<Part> | Option<Part> | Maybe<Part> | Early<Part>
 //! ON       := Any | Sm(90) | Only(&[100, 103])
 //! ```

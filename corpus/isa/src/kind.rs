@@ -150,3 +150,6 @@ macro_rules! flags {
         }
     )+ };
 }
+
+/// Targets with tensor memory.
+pub(crate) const TENSOR: On = On::Only(&[100, 103, 107, 110]);

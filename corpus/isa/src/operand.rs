@@ -10,7 +10,7 @@ mod pair;
 mod special;
 mod value;
 
-pub use address::{Address, Box5, Factor, Sampled, Unified};
+pub use address::{Address, Factor, Sampled, Tensor, Unified};
 pub use list::{Args, List};
 pub use option::{Early, Maybe, OrSink};
 pub use pair::{Answer, Pred, SizeOrPred};

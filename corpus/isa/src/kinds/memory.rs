@@ -145,6 +145,22 @@ impl Space {
         matches!(self, Space::Generic | Space::Global)
     }
 }
+impl From<CtaSpace> for Space {
+    fn from(space: CtaSpace) -> Space {
+        match space {
+            CtaSpace::Generic => Space::Generic,
+            CtaSpace::SharedCta => Space::SharedCta,
+        }
+    }
+}
+impl From<ClusterSpace> for Space {
+    fn from(space: ClusterSpace) -> Space {
+        match space {
+            ClusterSpace::Generic => Space::Generic,
+            ClusterSpace::SharedCluster => Space::SharedCluster,
+        }
+    }
+}
 impl From<BarrierSpace> for Space {
     fn from(space: BarrierSpace) -> Space {
         match space {

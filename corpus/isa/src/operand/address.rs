@@ -150,12 +150,12 @@ impl Part for Factor {
 
 /// `[map, {coordinates}]`, with what overrides the map between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Box5 {
+pub struct Tensor {
     /// Map; then, where they override it: address, dimensions, strides with one more dimension; then the coordinates.
     pub parts: Vec<List>,
 }
 
-impl Shown for Box5 {
+impl Shown for Tensor {
     fn pieces(&self, see: &mut dyn FnMut(Piece<'_>)) {
         see(Piece::Mark("["));
         for (i, part) in self.parts.iter().enumerate() {
@@ -171,17 +171,17 @@ impl Shown for Box5 {
     }
 }
 
-impl Part for Box5 {
+impl Part for Tensor {
     /// Kinds of parts: how many elements, of which width, whether in braces.
     type Spec = Vec<(usize, Width, bool)>;
-    fn read(at: &mut Cursor<'_, '_>, spec: Self::Spec) -> Result<Box5, Refusal> {
+    fn read(at: &mut Cursor<'_, '_>, spec: Self::Spec) -> Result<Tensor, Refusal> {
         at.next()?;
         at.want("[")?;
         let outside = std::mem::replace(&mut at.count, 0);
         let parts = spec.into_iter().map(|spec| List::read(at, spec)).collect::<Result<_, _>>()?;
         at.count = outside;
         at.want("]")?;
-        Ok(Box5 { parts })
+        Ok(Tensor { parts })
     }
     fn fits(&self, spec: Self::Spec) -> bool {
         self.parts.len() == spec.len() && self.parts.iter().zip(spec).all(|(part, spec)| part.fits(spec))

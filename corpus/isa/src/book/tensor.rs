@@ -1,0 +1,123 @@
+//! The tensor core of the fifth generation.
+
+use crate::entry::{refuse, since};
+use crate::kind::On::{Any, Only};
+use crate::kind::TENSOR;
+use crate::kinds::*;
+use crate::operand::*;
+
+instructions! {
+    #[doc = "Allocates columns of tensor memory."]
+    TcAlloc = "tcgen05.alloc", section "tcgen05-alloc", since (86, TENSOR);
+    ends ["sync", "aligned", "b32"]
+    slots { abstain exclusive: Exclusive; keep group: CtaGroup; keep space: CtaSpace; }
+    operands { known dst: Address = space.into(); known columns: Value = Width::Bits(32); }
+    rules { columns.imm().is_some_and(|n| !columns_fit(n)) => refuse("columns are a power of two from 32 to 512"); }
+
+    #[doc = "Frees columns of tensor memory."]
+    TcDealloc = "tcgen05.dealloc", section "tcgen05-dealloc", since (86, TENSOR);
+    ends ["sync", "aligned", "b32"]
+    slots { abstain exclusive: Exclusive; keep group: CtaGroup; }
+    operands { known addr: Value = Width::Bits(32); known columns: Value = Width::Bits(32); }
+    rules { columns.imm().is_some_and(|n| !columns_fit(n)) => refuse("columns are a power of two from 32 to 512"); }
+
+    #[doc = "Gives up allocation."]
+    TcRelinquish = "tcgen05.relinquish_alloc_permit", section "tcgen05-relinquish", since (86, TENSOR);
+    ends ["sync", "aligned"]
+    slots { keep group: CtaGroup; } operands {} rules {}
+
+    #[doc = "Loads from tensor memory."]
+    TcLd = "tcgen05.ld", section "tcgen05-ld", since (86, TENSOR);
+    begins ["sync", "aligned"] ends ["b32"]
+    slots { keep shape: Shape; keep times: Times; keep pack: Pack; }
+    operands {
+        write dst: List = (shape.registers(times), Width::Bits(32), true);
+        known addr: Address = Space::Generic;
+        known half: Option<Number> = (shape == Shape::S16x32x2, ());
+    }
+    rules { shape.registers(times) > 128 => refuse("a thread loads at most 128 registers"); }
+
+    #[doc = "Waits for loads of tensor memory."]
+    TcWaitLd = "tcgen05.wait::ld", section "tcgen05-wait", since (86, TENSOR);
+    ends ["sync", "aligned"]
+    slots {} operands {} rules {}
+
+    #[doc = "Waits for stores to tensor memory."]
+    TcWaitSt = "tcgen05.wait::st", section "tcgen05-wait", since (86, TENSOR);
+    ends ["sync", "aligned"]
+    slots {} operands {} rules {}
+
+    #[doc = "Arrives at an mbarrier when the earlier operations of the tensor core are complete."]
+    TcCommit = "tcgen05.commit", section "tcgen05-commit", since (86, TENSOR);
+    ends ["b64"]
+    slots {
+        keep group: CtaGroup;
+        keep done: ArriveOne;
+        abstain restrict: Option<CommitFor>;
+        keep space: ClusterSpace;
+        keep multicast: Option<Multicast>;
+    }
+    operands {
+        known addr: Address = space.into();
+        known mask: Option<Value> = (multicast.is_some(), if multicast == Some(Multicast::Mask16) { Width::Bits(16) } else { Width::Bits(32) });
+    }
+    rules {}
+
+    #[doc = "Multiplies and adds in tensor memory."]
+    TcMma = form: MmaForm, section "tcgen05-mma", since (86, TENSOR);
+    slots {
+        keep group: CtaGroup;
+        keep kind: Kind;
+        keep scaled: BlockScale;
+        keep blocks: Option<ScaleVec>;
+        keep ashift: Ashift;
+        speed collector: Option<Collector>;
+        speed fill_b: FillB;
+    }
+    operands {
+        opaque d: Address = Space::Generic;
+        opaque a: Factor = None;
+        opaque b: Value = Width::Bits(64);
+        opaque sparsity: Option<Address> = (form == MmaForm::Sparse, Space::Generic);
+        opaque shape: Value = Width::Bits(32);
+        opaque scale_a: Option<Address> = (scaled.is(), Space::Generic);
+        opaque scale_b: Option<Address> = (scaled.is(), Space::Generic);
+        known lanes: Early<List> = ("{", true, (if group == CtaGroup::One { 4 } else { 8 }, Width::Bits(32), true));
+        known adds: Pred = ();
+        known scale_d: Maybe<Number> = (0, ());
+    }
+    rules {
+        scaled.is() != matches!(kind, Kind::Mxf8f6f4 | Kind::Mxf4 | Kind::Mxf4nvf4) => refuse("`.block_scale` goes with the kinds mx");
+        scaled.is() && (lanes.0.is_some() || scale_d.0.is_some() || ashift.is()) => refuse("the kinds mx take no lanes, no scale of d, and no shift");
+        !blocks_fit(kind, blocks) => refuse("these blocks do not go with this kind");
+        scale_d.0.is_some() && matches!(kind, Kind::F8f6f4) => refuse("this kind takes no scale of d");
+        ashift.is() && !a.is_tensor() => refuse("`.ashift` is for a first factor in tensor memory");
+        ashift.is() && matches!(collector, Some(Collector::Use | Collector::Fill)) => refuse("`.ashift` goes with .lastuse and .discard");
+        scale_d.0.is_some() && matches!(kind, Kind::F16 | Kind::Tf32) => since(86, Only(&[100, 103, 107]));
+        form == MmaForm::Sparse && lanes.0.is_some() && scale_d.0.is_some() && matches!(kind, Kind::I8 | Kind::Ti16) => refuse("sparse products of integers take lanes or a scale of d");
+        kind == Kind::Mxf4nvf4 => since(87, Any);
+    }
+
+    #[doc = "Orders operations of the tensor core before what the thread does next to synchronise."]
+    TcFenceBefore = "tcgen05.fence::before_thread_sync", section "tcgen05-fence", since (86, TENSOR);
+    slots {} operands {} rules {}
+
+    #[doc = "Orders what the thread did to synchronise before operations of the tensor core."]
+    TcFenceAfter = "tcgen05.fence::after_thread_sync", section "tcgen05-fence", since (86, TENSOR);
+    slots {} operands {} rules {}
+}
+
+fn blocks_fit(kind: Kind, blocks: Option<ScaleVec>) -> bool {
+    match kind {
+        Kind::Mxf8f6f4 => matches!(blocks, None | Some(ScaleVec::X1 | ScaleVec::Block32)),
+        Kind::Mxf4 => matches!(blocks, None | Some(ScaleVec::X2 | ScaleVec::Block32)),
+        Kind::Mxf4nvf4 => {
+            matches!(blocks, Some(ScaleVec::X2 | ScaleVec::X4 | ScaleVec::Block16 | ScaleVec::Block32))
+        }
+        Kind::F16 | Kind::Tf32 | Kind::F8f6f4 | Kind::I8 | Kind::Ti16 => blocks.is_none(),
+    }
+}
+
+fn columns_fit(n: i64) -> bool {
+    [32, 64, 128, 256, 512].contains(&n)
+}

@@ -1,0 +1,64 @@
+//! Words of the tensor core.
+
+use crate::kind::Lattice;
+use crate::kind::On::{Any, Only};
+
+words! {
+    /// How a commit arrives.
+    ArriveOne { One = 0 "mbarrier::arrive::one"; }
+    /// One CTA or a pair.
+    CtaGroup { One = 0 "cta_group::1"; Two = 1 "cta_group::2"; }
+    /// Shape of a piece of tensor memory.
+    Shape { S16x64 = 0 "16x64b"; S16x128 = 1 "16x128b"; S16x256 = 2 "16x256b"; S32x32 = 3 "32x32b"; S16x32x2 = 4 "16x32bx2"; }
+    /// How often the shape repeats.
+    Times { X1 = 0 "x1"; X2 = 1 "x2"; X4 = 2 "x4"; X8 = 3 "x8"; X16 = 4 "x16"; X32 = 5 "x32"; X64 = 6 "x64"; X128 = 7 "x128"; }
+    /// What a commit waits for.
+    CommitFor { ReadA = 0 "sync_restrict::shared::read::mma::a" @ (94, Only(&[107])); }
+    /// Product, or one with a sparse first factor.
+    MmaForm { Dense = 0 "tcgen05.mma"; Sparse = 1 "tcgen05.mma.sp"; }
+    /// Numbers of a product.
+    Kind {
+        F16 = 0 "kind::f16"; Tf32 = 1 "kind::tf32"; F8f6f4 = 2 "kind::f8f6f4";
+        I8 = 3 "kind::i8" @ (86, Only(&[100, 110])); Ti16 = 4 "kind::ti16" @ (94, Only(&[107]));
+        Mxf8f6f4 = 5 "kind::mxf8f6f4"; Mxf4 = 6 "kind::mxf4"; Mxf4nvf4 = 7 "kind::mxf4nvf4";
+    }
+    /// Size of the blocks that are scaled.
+    ScaleVec {
+        X1 = 0 "scale_vec::1X"; X2 = 1 "scale_vec::2X"; X4 = 2 "scale_vec::4X";
+        Block16 = 3 "block16" @ (88, Any); Block32 = 4 "block32" @ (88, Any);
+    }
+    /// What the collector does with the first factor.
+    Collector {
+        Fill = 0 "collector::a::fill"; Use = 1 "collector::a::use"; LastUse = 2 "collector::a::lastuse";
+        Discard = 3 "collector::a::discard";
+    }
+}
+
+flags! {
+    Exclusive = "exclusive" @ (94, Only(&[100, 103, 107, 110]));
+    Pack = "pack::16b";
+    BlockScale = "block_scale";
+    Ashift = "ashift";
+    FillB = "collector::b::fill" @ (94, Only(&[107]));
+}
+
+impl Times {
+    /// How many times.
+    #[must_use]
+    pub fn count(self) -> usize {
+        1 << Lattice::tag(self)
+    }
+}
+
+impl Shape {
+    /// Registers of a thread for one repetition, halved.
+    #[must_use]
+    pub fn registers(self, times: Times) -> usize {
+        let halves = match self {
+            Shape::S16x64 | Shape::S32x32 | Shape::S16x32x2 => 1,
+            Shape::S16x128 => 2,
+            Shape::S16x256 => 4,
+        };
+        halves * times.count()
+    }
+}
