@@ -2,9 +2,11 @@
 //!
 //! Contract: injective up to names and lines; equal bytes mean equal programs. Not a storage format.
 
+use super::spell::{Spell, tuple};
+use super::tags::Tag;
 use crate::ir::{
     BarKind, Condition, Expr, Guard, LoadOrder, MbarrierOp, Op, Operand, Part, Parts, Placement, Program,
-    ProxyFence, Reg, RegInit, Scope, StoreOrder, Term, Ty,
+    ProxyFence, RegInit, Scope, StoreOrder, Term, Ty,
 };
 
 /// The encoding of `program` without names.
@@ -30,7 +32,7 @@ pub fn bytes(program: &Program) -> Vec<u8> {
         w.place(&thread.place);
     }
     for object in &program.objects {
-        w.0.push(object.space as u8);
+        w.0.push(object.space.tag());
         w.0.extend(object.bytes.to_be_bytes());
         if !object.init.is_zero() {
             // Encodings compare as the byte lists do: of two contents, the one whose first block comes earlier is greater.
@@ -45,7 +47,7 @@ pub fn bytes(program: &Program) -> Vec<u8> {
     for symbol in &program.symbols {
         w.0.extend(symbol.object.0.to_be_bytes());
         w.0.extend(symbol.virt.0.to_be_bytes());
-        w.0.push(symbol.proxy as u8);
+        w.0.push(symbol.proxy.tag());
         w.len(symbol.multimem.len());
         symbol.multimem.iter().for_each(|o| w.0.extend(o.0.to_be_bytes()));
     }
@@ -136,7 +138,7 @@ impl Writer {
             LoadOrder::MmioAcquire => (5, Scope::Sys),
             LoadOrder::SeqCst(s) => (6, s),
         };
-        self.tagged(tag, &[scope as u8]);
+        self.tagged(tag, &[scope.tag()]);
     }
 
     fn store_order(&mut self, order: StoreOrder) {
@@ -149,7 +151,7 @@ impl Writer {
             StoreOrder::MmioRelease => (5, Scope::Sys),
             StoreOrder::SeqCst(s) => (6, s),
         };
-        self.tagged(tag, &[scope as u8]);
+        self.tagged(tag, &[scope.tag()]);
     }
 
     fn op(&mut self, op: &Op) {
@@ -164,81 +166,44 @@ impl Writer {
         self.operands(op);
     }
 
-    /// Mnemonic and modifiers.
+    /// Mnemonic and modifiers. A new instruction gets the next tag; the last one is 22.
     fn header(&mut self, op: &Op) {
         match op {
             Op::Load { order, proxy, space, ty, dst, .. } => {
-                self.tagged(1, &[*proxy as u8, *space as u8]);
+                self.tagged(1, &[proxy.tag(), space.tag()]);
                 self.load_order(*order);
                 self.ty(*ty);
                 self.len(dst.len());
             }
             Op::Store { order, proxy, space, ty, src, .. } => {
-                self.tagged(2, &[*proxy as u8, *space as u8]);
+                self.tagged(2, &[proxy.tag(), space.tag()]);
                 self.store_order(*order);
                 self.ty(*ty);
                 self.len(src.len());
             }
             Op::Rmw { red, order, scope, proxy, space, op, ty, dst, b, .. } => {
-                let flags = [u8::from(*red), u8::from(dst.is_some()), u8::from(b.is_some())];
+                let flags = [*red, dst.is_some(), b.is_some()].map(u8::from);
                 self.tagged(3, &flags);
-                self.0.extend([*order as u8, *scope as u8, *proxy as u8, *space as u8, *op as u8]);
+                let words = [order.tag(), scope.tag(), proxy.tag(), space.tag(), op.tag()];
+                self.0.extend(words);
                 self.ty(*ty);
             }
-            Op::Fence { order, scope } => self.tagged(4, &[*order as u8, *scope as u8]),
-            Op::ProxyFence(kinds) => {
-                self.0.push(5);
-                self.len(kinds.len());
-                for kind in kinds {
-                    match kind {
-                        ProxyFence::Alias => self.0.push(0),
-                        ProxyFence::Of(proxy) => self.tagged(1, &[*proxy as u8]),
-                    }
-                }
-            }
-            Op::Mov { ty, .. } => {
-                self.0.push(6);
-                self.ty(*ty);
-            }
-            Op::Alu { op, ty, .. } => {
-                self.tagged(7, &[*op as u8]);
-                self.ty(*ty);
-            }
-            Op::Setp { op, ty, .. } => {
-                self.tagged(8, &[*op as u8]);
-                self.ty(*ty);
-            }
-            Op::Selp { ty, p, .. } => {
-                self.tagged(9, &p.0.to_be_bytes());
-                self.ty(*ty);
-            }
+            Op::Fence { order, scope } => self.tagged(4, &[order.tag(), scope.tag()]),
+            Op::ProxyFence(kinds) => self.proxy_fence(kinds),
+            Op::Mov { ty, .. } => self.typed(6, &[], *ty),
+            Op::Alu { op, ty, .. } => self.typed(7, &[op.tag()], *ty),
+            Op::Setp { op, ty, .. } => self.typed(8, &[op.tag()], *ty),
+            Op::Selp { ty, p, .. } => self.typed(9, &p.0.to_be_bytes(), *ty),
             Op::Bra { target } => {
                 self.0.push(10);
                 self.len(*target);
             }
-            _ => self.rare_header(op),
-        }
-    }
-
-    fn rare_header(&mut self, op: &Op) {
-        match op {
-            Op::Bar { kind, count, instance, .. } => {
-                self.tagged(11, &[u8::from(count.is_some())]);
-                match kind {
-                    BarKind::Sync => self.0.push(0),
-                    BarKind::Arrive => self.0.push(1),
-                    BarKind::Red { op, pred, .. } => {
-                        self.tagged(2, &[*op as u8]);
-                        self.guard(Some(*pred));
-                    }
-                }
-                self.0.extend(instance.map_or(0, |n| u64::from(n) + 1).to_be_bytes());
-            }
+            Op::Bar { kind, count, instance, .. } => self.bar(*kind, count.is_some(), *instance),
             Op::ClusterArrive { relaxed } => self.tagged(12, &[u8::from(*relaxed)]),
             Op::ClusterWait => self.0.push(13),
             Op::WarpSync { .. } => self.0.push(14),
             Op::MultimemLoad { order, op, ty, .. } => {
-                self.tagged(15, &[*op as u8]);
+                self.tagged(15, &[op.tag()]);
                 self.load_order(*order);
                 self.ty(*ty);
             }
@@ -248,41 +213,62 @@ impl Writer {
                 self.ty(*ty);
             }
             Op::MultimemRed { order, scope, op, ty, .. } => {
-                self.tagged(17, &[*order as u8, *scope as u8, *op as u8]);
-                self.ty(*ty);
+                self.typed(17, &[order.tag(), scope.tag(), op.tag()], *ty);
             }
+            Op::Exit => self.0.push(18),
             Op::Mbarrier(m) => {
-                self.tagged(19, &[m.space as u8]);
+                self.tagged(19, &[m.space.tag()]);
                 self.mbarrier(&m.op);
             }
             Op::MbarrierInitFence => self.0.push(20),
-            Op::Mapa { ty, shared, .. } => {
-                self.tagged(21, &[u8::from(*shared)]);
-                self.ty(*ty);
-            }
-            Op::Tcgen05(_)
-            | Op::AsyncCopy(_)
-            | Op::Wgmma(_)
-            | Op::ProxyOrder(_)
-            | Op::Tile(_)
-            | Op::Control(_) => {
-                self.extended(op);
-            }
-            // `Exit`, the only operation without modifiers or operands.
-            _ => self.0.push(18),
+            Op::Mapa { ty, shared, .. } => self.typed(21, &[u8::from(*shared)], *ty),
+            Op::Tcgen05(family) => self.extended("Tcgen05", family),
+            Op::AsyncCopy(family) => self.extended("AsyncCopy", family),
+            Op::Wgmma(family) => self.extended("Wgmma", family),
+            Op::ProxyOrder(family) => self.extended("ProxyOrder", family),
+            Op::Tile(family) => self.extended("Tile", family),
+            Op::Control(family) => self.extended("Control", family),
         }
     }
 
-    /// Modifiers of tensor-core, copy, tile and control instructions: their derived text with all parts blanked. The
-    /// parts follow as for any other instruction.
-    fn extended(&mut self, op: &Op) {
-        let mut blank = op.clone();
-        crate::registers::rewrite(&mut blank, &mut |_| Reg(0), &mut |_| Operand::Imm(0));
-        let text = format!("{blank:?}");
+    fn typed(&mut self, tag: u8, bytes: &[u8], ty: Ty) {
+        self.tagged(tag, bytes);
+        self.ty(ty);
+    }
+
+    fn proxy_fence(&mut self, kinds: &[ProxyFence]) {
+        self.0.push(5);
+        self.len(kinds.len());
+        for kind in kinds {
+            match kind {
+                ProxyFence::Alias => self.0.push(0),
+                ProxyFence::Of(proxy) => self.tagged(1, &[proxy.tag()]),
+            }
+        }
+    }
+
+    fn bar(&mut self, kind: BarKind, counted: bool, instance: Option<u32>) {
+        self.tagged(11, &[u8::from(counted)]);
+        match kind {
+            BarKind::Sync => self.0.push(0),
+            BarKind::Arrive => self.0.push(1),
+            BarKind::Red { op, pred, .. } => {
+                self.tagged(2, &[op.tag()]);
+                self.guard(Some(pred));
+            }
+        }
+        self.0.extend(instance.map_or(0, |n| u64::from(n) + 1).to_be_bytes());
+    }
+
+    /// Modifiers of tensor-core, copy, fence, tile and control instructions: their spelling. Of the parts only registers that
+    /// cannot be anything else are here, the others follow as for any other instruction.
+    fn extended(&mut self, word: &str, family: &(impl Spell + Parts)) {
+        let mut text = String::new();
+        tuple(&mut text, word, &[family]);
         self.0.push(22);
         self.len(text.len());
         self.0.extend(text.as_bytes());
-        op.each(&mut |part| {
+        family.each(&mut |part| {
             if let Part::Read(reg, _) = part {
                 self.0.extend(reg.0.to_be_bytes());
             }
@@ -297,14 +283,14 @@ impl Writer {
                 let flags =
                     [a.drop, a.no_complete, a.relaxed, a.dst.is_some(), a.count.is_some(), a.tx.is_some()];
                 self.tagged(2, &flags.map(u8::from));
-                self.0.push(a.scope as u8);
+                self.0.push(a.scope.tag());
             }
-            MbarrierOp::ExpectTx { scope, .. } => self.tagged(3, &[*scope as u8]),
-            MbarrierOp::CompleteTx { scope, .. } => self.tagged(4, &[*scope as u8]),
+            MbarrierOp::ExpectTx { scope, .. } => self.tagged(3, &[scope.tag()]),
+            MbarrierOp::CompleteTx { scope, .. } => self.tagged(4, &[scope.tag()]),
             MbarrierOp::Wait(w) => {
                 let flags = [w.suspends, w.relaxed, w.parity, w.hint.is_some()];
                 self.tagged(5, &flags.map(u8::from));
-                self.0.push(w.scope as u8);
+                self.0.push(w.scope.tag());
             }
         }
     }
@@ -319,7 +305,7 @@ impl Writer {
     }
 
     fn condition(&mut self, condition: &Condition) {
-        self.0.push(condition.quantifier as u8);
+        self.0.push(condition.quantifier.tag());
         self.expr(&condition.expr);
     }
 
@@ -336,7 +322,7 @@ impl Writer {
                 all.iter().for_each(|e| self.expr(e));
             }
             Expr::Cmp(op, a, b) => {
-                self.tagged(4, &[*op as u8]);
+                self.tagged(4, &[op.tag()]);
                 self.term(a);
                 self.term(b);
             }

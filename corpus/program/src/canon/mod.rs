@@ -11,6 +11,9 @@ mod condition;
 pub mod encode;
 pub mod names;
 mod order;
+pub mod spell;
+mod spelt;
+mod tags;
 mod values;
 
 use std::fmt;

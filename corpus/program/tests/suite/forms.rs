@@ -11,13 +11,13 @@ use moire_program::validate::{Target, notation, rule, targets, validate};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const ANSWERS: &str = include_str!("../data/targets.csv");
+pub(crate) const ANSWERS: &str = include_str!("../data/targets.csv");
 
 /// Fixes the widths of registers that the kernel of the answers declares.
 const PROLOGUE: &str = "mov.u64 g, 0; mov.u64 sd, 0; mov.u32 r3, 1; setp.eq.u32 p, 0, 0; mov.u32 t, 0; \
                         mov.u32 idesc, 0; mov.b16 h0, 3;";
 
-fn kernel(line: &str) -> String {
+pub(crate) fn kernel(line: &str) -> String {
     format!(
         "moire \"k\"\n.shared .b8 buf[4096];\n.shared .b64 mb;\n.shared .b32 slot;\nP0 (gpu 0, cta 0) {{\n{PROLOGUE}\n{};\n}}\n",
         line.trim_end_matches(';')

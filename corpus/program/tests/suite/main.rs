@@ -9,4 +9,5 @@
 mod forms;
 mod hostile;
 mod lanes;
+mod pinned;
 mod tensor;
