@@ -4,16 +4,24 @@
 //! unreachable pattern, and an entry without one does not compile.
 
 mod access;
+mod address;
 mod barrier;
+mod cache;
 mod copy;
 mod fence;
+mod multimem;
 mod tensor;
+mod warp;
 
 pub use access::*;
+pub use address::*;
 pub use barrier::*;
+pub use cache::*;
 pub use copy::*;
 pub use fence::*;
+pub use multimem::*;
 pub use tensor::*;
+pub use warp::*;
 
 use crate::entry::{Entry, Instruction, Tagged, Told};
 use crate::text::{Bag, Cursor, Refusal};
@@ -54,7 +62,7 @@ macro_rules! book {
 }
 
 book! {
-    1 Ld; 2 St; 3 Atom; 4 Red;
+    1 Ld; 2 St; 3 Atom; 4 Red; 5 Ldu; 6 StAsync; 7 RedAsync;
     10 Fence; 11 FenceAlias; 12 FenceInit; 14 FenceProxy; 15 Membar; 16 MembarProxies;
     20 MbarrierInit; 21 MbarrierInval; 22 MbarrierArrive; 23 MbarrierTx; 24 MbarrierWait; 25 MbarrierLayout; 26 MbarrierPending;
     30 BarSync; 31 BarArrive; 32 BarRed; 33 WarpSync; 34 ClusterArrive; 35 ClusterWait;
@@ -62,4 +70,9 @@ book! {
     50 CpBulk; 51 BulkCommit; 52 BulkWait; 53 BulkPrefetch; 54 BulkReduce; 55 StBulk; 56 CpTensor;
     70 TcAlloc; 71 TcDealloc; 72 TcRelinquish; 73 TcLd; 74 TcWaitLd; 75 TcWaitSt; 76 TcCommit; 77 TcFenceBefore; 78 TcFenceAfter;
     79 TcMma;
+    90 MultiLoad; 91 MultiStore; 92 MultiRed; 93 MultiStoreAsync; 94 MultiRedAsync; 95 MultiBulk; 96 MultiReduce;
+    100 Elect; 101 Shfl; 102 Vote; 103 Match; 104 Redux; 105 Activemask; 106 Setmaxnreg;
+    110 PrefetchLine; 111 Prefetchu; 112 ApplyPriority; 113 ApplyBulk; 114 ApplyTensor; 115 Discard; 116 PolicyFraction;
+    117 PolicyRange; 118 PolicyOf;
+    120 Isspacep; 121 Cvta; 122 Mapa; 123 Getctarank; 124 LdMatrix; 125 StMatrix; 126 MovMatrix; 127 MapReplace; 128 MapCopy;
 }

@@ -14,6 +14,7 @@ instructions! {
         keep order: Strong<LoadOrder>;
         keep readonly: Readonly;
         keep space: Space;
+        keep nc: Nc;
         speed cache: Option<LoadCache>;
         speed l1: Option<L1>;
         speed l2: Option<L2>;
@@ -48,8 +49,20 @@ instructions! {
         addr.unified && !space.wide() => refuse("`.unified` is for global memory");
         l2.is_some() && bits(vec, ty) != 256 => refuse("a priority in L2 goes with .v8.b32 and .v4.b64");
         readonly.is() && (!space.wide() || spelled_order(order) || cache.is_some() || l1.is_some() || prefetch.is_some() || hint.is() || it.spelling.says("weak")) => refuse("`.proxy::readonly` goes with no order and no hint");
+        nc.is() && (space != Space::Global || mmio.is() || spelled_order(order) || it.spelling.says("weak")) => refuse("`.nc` goes with .global and no order");
+        nc.is() && matches!(cache, Some(LoadCache::Lu | LoadCache::Cv)) => refuse("`.nc` takes the cache operators .ca, .cg, .cs");
         ty == Ty::B128 => since(83, Any);
         ty == Ty::B128 && order.scope == Some(Scope::Sys) => since(84, Any);
+    }
+
+    #[doc = "Loads what is the same for all lanes."]
+    Ldu = "ldu", section "ldu", since (70, Any);
+    slots { keep space: GlobalSpace; keep vec: Vector; keep ty: Ty; }
+    operands { write dst: List = (vec.count(), ty.fit(true), false); known addr: Address = space.into(); }
+    rules {
+        !plain(ty) => refuse("ldu has no halves: `.b16` or `.b32` loads them");
+        bits(vec, ty) > 128 || vec == Vector::V8 => refuse("a vector has at most 4 elements and 128 bits");
+        ty == Ty::B128 => since(83, Any);
     }
 
     #[doc = "Stores to memory."]

@@ -188,7 +188,7 @@ fn bulk_ends(dst: BulkSpace, src: BulkSpace) -> bool {
     )
 }
 
-fn bulk_takes(op: RedOp, ty: Ty, dst: BulkSpace) -> bool {
+pub(super) fn bulk_takes(op: RedOp, ty: Ty, dst: BulkSpace) -> bool {
     use Ty::*;
     let cluster = dst == BulkSpace::SharedCluster;
     match op {
@@ -202,7 +202,7 @@ fn bulk_takes(op: RedOp, ty: Ty, dst: BulkSpace) -> bool {
     }
 }
 
-fn offsets_of(dims: Dims, mode: Mode) -> usize {
+pub(super) fn offsets_of(dims: Dims, mode: Mode) -> usize {
     match mode {
         Mode::Im2col => (dims as usize).saturating_sub(2),
         Mode::Im2colW | Mode::Im2colW128 => 2,
@@ -210,7 +210,12 @@ fn offsets_of(dims: Dims, mode: Mode) -> usize {
     }
 }
 
-fn boxed(dims: Dims, mode: Mode, address: NewAddress, anew: Option<Override>) -> Vec<(usize, Width, bool)> {
+pub(super) fn boxed(
+    dims: Dims,
+    mode: Mode,
+    address: NewAddress,
+    anew: Option<Override>,
+) -> Vec<(usize, Width, bool)> {
     let n = dims as usize;
     let mut out = vec![(1, Width::Bits(64), false)];
     out.extend(address.is().then_some((1, Width::Bits(64), false)));

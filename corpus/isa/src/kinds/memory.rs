@@ -1,5 +1,6 @@
 //! Spaces, types, operations and cache hints of memory accesses.
 
+use super::{AsyncSpace, GlobalSpace, MapSpace, PrefetchSpace};
 use crate::kind::Lattice;
 use crate::kind::On::{Any, From as Sm};
 use crate::operand::Width;
@@ -23,6 +24,8 @@ words! {
     }
     /// Shared memory of this CTA.
     CtaSpace default Generic { Generic = 0; SharedCta = 2 "shared::cta"; }
+    /// Shared memory of this CTA, by its old name too.
+    SharedSpace default Generic { Generic = 0; SharedCta = 2 "shared", "shared::cta" @ (78, Any); }
     /// Shared memory of the cluster.
     ClusterSpace default Generic { Generic = 0; SharedCluster = 3 "shared::cluster"; }
     /// One end of a bulk copy.
@@ -145,39 +148,27 @@ impl Space {
         matches!(self, Space::Generic | Space::Global)
     }
 }
-impl From<CtaSpace> for Space {
-    fn from(space: CtaSpace) -> Space {
-        match space {
-            CtaSpace::Generic => Space::Generic,
-            CtaSpace::SharedCta => Space::SharedCta,
+/// Each kind of spaces is a part of [`Space`], with the same names.
+macro_rules! spaces {
+    ($($kind:ident: $($space:ident)+;)+) => { $(
+        impl From<$kind> for Space {
+            fn from(space: $kind) -> Space {
+                match space { $($kind::$space => Space::$space,)+ }
+            }
         }
-    }
+    )+ };
 }
-impl From<ClusterSpace> for Space {
-    fn from(space: ClusterSpace) -> Space {
-        match space {
-            ClusterSpace::Generic => Space::Generic,
-            ClusterSpace::SharedCluster => Space::SharedCluster,
-        }
-    }
-}
-impl From<BarrierSpace> for Space {
-    fn from(space: BarrierSpace) -> Space {
-        match space {
-            BarrierSpace::Generic => Space::Generic,
-            BarrierSpace::SharedCta => Space::SharedCta,
-            BarrierSpace::SharedCluster => Space::SharedCluster,
-        }
-    }
-}
-impl From<BulkSpace> for Space {
-    fn from(space: BulkSpace) -> Space {
-        match space {
-            BulkSpace::Global => Space::Global,
-            BulkSpace::SharedCta => Space::SharedCta,
-            BulkSpace::SharedCluster => Space::SharedCluster,
-        }
-    }
+
+spaces! {
+    BarrierSpace: Generic SharedCta SharedCluster;
+    BulkSpace: Global SharedCta SharedCluster;
+    CtaSpace: Generic SharedCta;
+    SharedSpace: Generic SharedCta;
+    ClusterSpace: Generic SharedCluster;
+    PrefetchSpace: Generic Global Local Const Param;
+    GlobalSpace: Generic Global;
+    MapSpace: Generic Global SharedCta;
+    AsyncSpace: Generic Global SharedCta SharedCluster;
 }
 
 /// Which types an operation of `atom`, `red` takes.
