@@ -7,6 +7,7 @@ pub mod clusters;
 pub mod edit;
 pub mod features;
 pub mod ir;
+pub mod lanes;
 pub mod limits;
 pub mod loops;
 pub mod mutate;

@@ -12,6 +12,7 @@ mod print;
 pub mod scan;
 
 pub use diagnostic::{Diagnostic, ParseError, Severity};
+pub(crate) use print::lanes_words;
 pub use print::{instruction, print};
 pub(crate) use print::{term_text, type_name};
 

@@ -94,7 +94,7 @@ fn declaration(out: &mut String, program: &Program, i: usize, symbol: &Symbol) {
 }
 
 fn print_thread(out: &mut String, program: &Program, thread: &Thread) {
-    let _ = writeln!(out, "\n{} ({}) {{", thread.name, placement(&thread.place, program.one_cluster));
+    let _ = writeln!(out, "\n{} ({}) {{", word(&thread.name), placement(&thread.place, program.one_cluster));
     if !thread.regs.is_empty() {
         let one = |r: &RegDecl| match &r.init {
             RegInit::Value(0) => r.name.clone(),
@@ -142,9 +142,14 @@ fn placement(place: &Placement, clusters: bool) -> String {
 
 /// `lane 3`, `lanes 0,2-5`, `lanes 1-31 joined`
 fn lanes(place: &Placement) -> Option<String> {
-    let first = place.lane()?;
+    let joined = if place.joined { " joined" } else { "" };
+    place.lane().map(|_| lanes_words(place) + joined)
+}
+
+/// `lane 3`, `lanes 0,2-5`
+pub(crate) fn lanes_words(place: &Placement) -> String {
     if !place.several() {
-        return Some(format!("lane {first}"));
+        return format!("lane {}", place.lane().unwrap_or(0));
     }
     let mut left = place.mask;
     let mut ranges = Vec::new();
@@ -153,8 +158,12 @@ fn lanes(place: &Placement) -> Option<String> {
         ranges.push(if more == 0 { format!("{from}") } else { format!("{from}-{}", from + more) });
         left &= u32::MAX.checked_shl(from + more + 1).unwrap_or(0);
     }
-    let joined = if place.joined { " joined" } else { "" };
-    Some(format!("lanes {}{joined}", ranges.join(",")))
+    format!("lanes {}", ranges.join(","))
+}
+
+/// The name of a thread as one word: that of a part of a warp has blanks.
+fn word(name: &str) -> String {
+    name.replace([' ', '-', ','], "_")
 }
 
 /// The text of a condition; an outermost one is always in parentheses.
@@ -189,11 +198,12 @@ pub(crate) fn term_text(program: &Program, term: Term) -> String {
         Term::Const(c) => c.to_string(),
         Term::Reg(t, r) => {
             let thread = &program.threads[t.index()];
-            format!("{}:{}", thread.name, thread.regs[r.index()].name)
+            format!("{}:{}", word(&thread.name), thread.regs[r.index()].name)
         }
         Term::Mem { symbol, offset, bytes, thread } => {
             let name = &program.symbols[symbol.index()].name;
-            let owner = thread.map_or(String::new(), |t| format!("{}:", program.threads[t.index()].name));
+            let owner =
+                thread.map_or(String::new(), |t| format!("{}:", word(&program.threads[t.index()].name)));
             let offset = if offset == 0 { String::new() } else { format!("+{offset}") };
             format!("[{owner}{name}{offset}].b{}", u32::from(bytes) * 8)
         }

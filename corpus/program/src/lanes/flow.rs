@@ -1,0 +1,256 @@
+//! The body of a part, run once on what is known of its registers: where lanes must be apart, and what is known where they
+//! need not be.
+//!
+//! States of all ways to a place are joined until nothing changes. A condition that fails at any time puts lanes apart;
+//! that is never wrong, only slower.
+
+use super::control::{self, Runs};
+use super::counts;
+use super::objects;
+use super::part::{Apart, Done, Part, State};
+use super::planted::Planted;
+use super::releases;
+use super::sites::{Site, sites};
+use super::value::{Known, Val, arithmetic, compare, low};
+use super::values;
+use super::waits::{Leave, leave};
+use crate::ir::*;
+use crate::registers::{only_registers, written};
+
+/// What is known at each place of the body that the part comes to, and at its end.
+pub(super) type States = Vec<Option<State>>;
+
+/// The states of a part, and its accesses.
+///
+/// # Errors
+/// How its lanes must be apart.
+pub(super) fn analyse(part: &Part<'_>) -> Done<(States, Vec<Site>)> {
+    let states = run(part)?;
+    values::final_values(part, states.last().and_then(Option::as_ref))?;
+    let of = |(pc, state): (usize, &Option<State>)| {
+        let state = state.as_ref().filter(|s| pc < part.code().body.len() && will_run(part, s, pc))?;
+        Some(sites(part, state, pc))
+    };
+    let sites: Vec<Site> = states.iter().enumerate().filter_map(of).flatten().collect();
+    releases::alike(part, &sites)?;
+    Ok((states, sites))
+}
+
+/// Whether the instruction at `pc` may be executed.
+pub(super) fn will_run(part: &Part<'_>, state: &State, pc: usize) -> bool {
+    control::runs(part, state, part.code().body[pc].guard) != Ok(Runs::Never)
+}
+
+fn run(part: &Part<'_>) -> Done<States> {
+    let mut states: States = vec![None; part.code().body.len() + 1];
+    let mut todo = vec![(0, part.start())];
+    while let Some((pc, state)) = todo.pop() {
+        let joined = match &states[pc] {
+            Some(old) => join(old, &state),
+            None => state,
+        };
+        if states[pc].as_ref() == Some(&joined) {
+            continue;
+        }
+        if pc < part.code().body.len() {
+            todo.extend(step(part, pc, joined.clone())?);
+        }
+        states[pc] = Some(joined);
+    }
+    Ok(states)
+}
+
+fn join(a: &State, b: &State) -> State {
+    let regs = a.regs.iter().zip(&b.regs).map(|(a, b)| a.join(b)).collect();
+    State { regs, fenced: a.fenced || b.fenced }
+}
+
+/// Where a part goes from a place, and what is known there.
+fn step(part: &Part<'_>, pc: usize, state: State) -> Done<Vec<(usize, State)>> {
+    let instr = &part.code().body[pc];
+    if only_registers(&instr.op) {
+        return Ok(vec![(pc + 1, register_step(part, state, instr)?)]);
+    }
+    if let Some(leave) = waits(part, pc, &state) {
+        return Ok(left(&state, instr, leave));
+    }
+    let runs = control::runs(part, &state, instr.guard)?;
+    let mut out = if runs == Runs::Always { Vec::new() } else { vec![(pc + 1, state.clone())] };
+    if runs != Runs::Never {
+        out.extend(executed(part, pc, state)?);
+    }
+    Ok(out)
+}
+
+/// How lanes leave a branch on the result of a strong read that puts none of them apart.
+fn waits(part: &Part<'_>, pc: usize, state: &State) -> Option<Leave> {
+    let instr = &part.code().body[pc];
+    let (Op::Bra { target }, Some(guard)) = (&instr.op, instr.guard) else { return None };
+    if state.regs[guard.reg.index()] != Val::Open {
+        return None;
+    }
+    let any = || Leave { exit: *target, again: pc + 1, differ: Vec::new(), known: false };
+    leave(part.code(), pc).or_else(|| part.has(Planted::Peeks).then(any))
+}
+
+/// Behind a wait or a peek: what lanes computed while they waited may differ.
+fn left(state: &State, instr: &Instr, leave: Leave) -> Vec<(usize, State)> {
+    let mut out = state.clone();
+    for reg in leave.differ {
+        let value = &mut out.regs[reg.index()];
+        if !(leave.known && matches!(value, Val::Known(_))) {
+            *value = Val::Open;
+        }
+    }
+    if let (true, Some(guard)) = (leave.known, instr.guard) {
+        out.regs[guard.reg.index()] = Val::Same;
+    }
+    vec![(leave.again, state.clone()), (leave.exit, out)]
+}
+
+/// The instruction is executed: all conditions, then its effect.
+fn executed(part: &Part<'_>, pc: usize, state: State) -> Done<Vec<(usize, State)>> {
+    let op = &part.code().body[pc].op;
+    match op {
+        Op::Bra { target } => return Ok(vec![(*target, state)]),
+        Op::Exit => return Ok(vec![(part.code().body.len(), state)]),
+        Op::WarpSync { mask } => control::mask(part, &state, *mask)?,
+        _ => {}
+    }
+    releases::check(part, &state, op)?;
+    values::check(part, &state, op)?;
+    values::reduced(part, &state, op)?;
+    objects::check(part, &state, op)?;
+    counts::check(part, &state, op)?;
+    Ok(behind(pc, op, effect(part, state, op), part.code()))
+}
+
+/// Where a loop with a number of trips may go on, or any other instruction.
+fn behind(pc: usize, op: &Op, state: State, code: &Thread) -> Vec<(usize, State)> {
+    let at = |pc: usize| (pc, state.clone());
+    match op {
+        Op::Control(Control::Repeat(_)) => {
+            end_of(code, pc).into_iter().chain([pc]).map(|p| at(p + 1)).collect()
+        }
+        Op::Control(Control::EndRepeat) => {
+            start_of(code, pc).into_iter().chain([pc]).map(|p| at(p + 1)).collect()
+        }
+        _ => vec![at(pc + 1)],
+    }
+}
+
+fn nesting(instr: &Instr) -> i32 {
+    match instr.op {
+        Op::Control(Control::Repeat(_)) => 1,
+        Op::Control(Control::EndRepeat) => -1,
+        _ => 0,
+    }
+}
+
+fn end_of(code: &Thread, start: usize) -> Option<usize> {
+    let mut depth = 0;
+    (start..code.body.len()).find(|pc| {
+        depth += nesting(&code.body[*pc]);
+        depth == 0
+    })
+}
+
+fn start_of(code: &Thread, end: usize) -> Option<usize> {
+    let mut depth = 0;
+    (0..=end).rev().find(|pc| {
+        depth += nesting(&code.body[*pc]);
+        depth == 0
+    })
+}
+
+fn effect(part: &Part<'_>, mut state: State, op: &Op) -> State {
+    let result = values::result(part, &state, op);
+    written(op, &mut |reg| state.regs[reg.index()] = result.clone());
+    let order =
+        matches!(op, Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_));
+    state.fenced |= order;
+    state
+}
+
+/// An instruction that touches registers only. A guard that differs among lanes is a selection in each.
+fn register_step(part: &Part<'_>, state: State, instr: &Instr) -> Done<State> {
+    let mut new = state.clone();
+    match &instr.op {
+        Op::Control(Control::Elect { dst, pred, mask }) => elect(part, &mut new, (*dst, *pred), *mask)?,
+        op => {
+            let result = computed(part, &state, op);
+            written(op, &mut |reg| new.regs[reg.index()] = result.clone());
+        }
+    }
+    let Some(guard) = instr.guard else { return Ok(new) };
+    if matches!(instr.op, Op::Control(_)) {
+        control::runs(part, &state, Some(guard))?;
+    }
+    let held = control::holds(&state, guard);
+    written(&instr.op, &mut |reg| {
+        let (old, done) = (&state.regs[reg.index()], new.regs[reg.index()].clone());
+        new.regs[reg.index()] = chosen(&held, &done, old);
+    });
+    Ok(new)
+}
+
+/// One value where a predicate holds, another where it does not.
+fn chosen(held: &Val, yes: &Val, no: &Val) -> Val {
+    match held.one() {
+        Some(Known { number: 0, .. }) => no.clone(),
+        Some(_) => yes.clone(),
+        None => match Val::computed([held, yes, no], |[h, y, n]| Some(if h.number == 0 { n } else { y })) {
+            known @ Val::Known(_) => known,
+            _ if held.uniform() => yes.join(no),
+            _ => Val::mixed(&[held, yes, no]),
+        },
+    }
+}
+
+/// The elected lane is the first of the mask, the same every time (PTX ISA 9.2, 9.7.13.14).
+fn elect(part: &Part<'_>, state: &mut State, (dst, pred): (Option<Reg>, Reg), mask: Operand) -> Done<()> {
+    control::mask(part, state, mask)?;
+    let Some(mask) = part.operand(state, mask).one().filter(|k| k.base.is_none()) else {
+        unknown(dst, pred, state);
+        return if part.several() { Err(Apart::All) } else { Ok(()) };
+    };
+    let leader = u128::from(low(mask.number, Ty::B(32)).trailing_zeros());
+    let is = |lane: &u8| Known::number((u128::from(*lane) == leader).into());
+    state.regs[pred.index()] = Val::Known(part.lanes.iter().map(is).collect());
+    if let Some(dst) = dst {
+        state.regs[dst.index()] = part.constant(Known::number(leader));
+    }
+    Ok(())
+}
+
+fn unknown(dst: Option<Reg>, pred: Reg, state: &mut State) {
+    dst.into_iter().chain([pred]).for_each(|r| state.regs[r.index()] = Val::Same);
+}
+
+fn computed(part: &Part<'_>, state: &State, op: &Op) -> Val {
+    let value = |o: &Operand| part.operand(state, *o);
+    let narrow = |ty: Ty, k: Known| match k.base {
+        None => Some(Known::number(low(k.number, ty))),
+        Some(_) => (ty.bytes() >= 8).then_some(k),
+    };
+    match op {
+        Op::Mov { ty, src, .. } => Val::computed([&value(src)], |[k]| narrow(*ty, k)),
+        Op::Alu { op, ty, a, b, .. } => {
+            Val::computed([&value(a), &value(b)], |[a, b]| arithmetic(*op, *ty, a, b))
+        }
+        Op::Setp { op, ty, a, b, .. } => {
+            Val::computed([&value(a), &value(b)], |[a, b]| compare(*op, *ty, a, b))
+        }
+        Op::Selp { ty, a, b, p, .. } => {
+            let held = control::holds(state, Guard { reg: *p, negated: false });
+            let narrow = |v: &Val| Val::computed([v], |[k]| narrow(*ty, k));
+            chosen(&held, &narrow(&value(a)), &narrow(&value(b)))
+        }
+        Op::Mapa { src, rank, .. } => Val::computed([&value(src), &value(rank)], |[src, rank]| {
+            let (symbol, _) = src.base?;
+            let rank = Some(low(rank.number, Ty::B(32))).filter(|_| rank.base.is_none())?;
+            Some(Known { base: Some((symbol, Some(rank))), ..src })
+        }),
+        _ => Val::Open,
+    }
+}

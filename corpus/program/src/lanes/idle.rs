@@ -1,0 +1,120 @@
+//! Idle parts: lanes that only wait, and without which nothing changes.
+//!
+//! A part may be dropped if it touches no data, writes nothing strong and arrives nowhere with a count, and if another part
+//! of its warp executes each of its waits and fences at the same place with the same operands, does not exit, and comes to
+//! exactly the same rendezvous and is named by the same masks. Whatever waits for a lane of the part then waits for a lane
+//! of the other one at the same time, and the part knows nothing that the other one does not know there. The dropped lanes
+//! count as lanes that have exited. A count of lanes would change, so a named barrier with a count, or an instruction of
+//! the tensor cores for the whole warp that only one of them executes, keeps both.
+
+use super::control::Runs;
+use super::part::{Part, State};
+use super::planted::Planted;
+use super::value::Val;
+use super::values::asked;
+use super::waits::leave;
+use super::{Piece, control};
+use crate::ir::*;
+use crate::registers::only_registers;
+
+/// Whether `other` does all that an idle `piece` does, so that `piece` may be dropped.
+pub(super) fn covered(piece: &Piece<'_>, other: &Piece<'_>) -> bool {
+    let part = &piece.part;
+    let code = part.code();
+    let here = |t: &&Thread| t.place.same_cta(&code.place);
+    let counted = |t: &Thread| t.body.iter().any(|i| matches!(i.op, Op::Bar { count: Some(_), .. }));
+    let sharing = |t: &&Thread| here(t) && t.place.warp == code.place.warp;
+    let alone = part.program.threads.iter().filter(sharing).count() == 1;
+    let seen =
+        code.place.lane() == part.lanes.first().copied() && !asked(part.program, part.thread).is_empty();
+    let counts = part.program.threads.iter().filter(here).any(counted);
+    alone && !seen && !counts && (0..code.body.len()).all(|pc| same(piece, other, pc))
+}
+
+/// Whether the other part does at a place what an idle one does there.
+fn same(piece: &Piece<'_>, other: &Piece<'_>, pc: usize) -> bool {
+    let op = &piece.part.code().body[pc].op;
+    let (mine, theirs) = (runs(piece, pc), runs(other, pc));
+    let bug = |bug| piece.part.has(bug);
+    if only_registers(op) && !matches!(op, Op::Control(_)) {
+        return true;
+    }
+    if matches!(op, Op::Exit | Op::Control(Control::Repeat(_))) {
+        return mine == Runs::Never && theirs == Runs::Never;
+    }
+    if matches!(op, Op::Bra { .. }) {
+        return (mine != Runs::Maybe && theirs != Runs::Maybe) || leave(piece.part.code(), pc).is_some();
+    }
+    let meets = rendezvous(op);
+    if meets && (mine != theirs || !named_alike(piece, other, pc, op)) {
+        return bug(Planted::IdleMeetings);
+    }
+    match mine {
+        Runs::Never => true,
+        Runs::Maybe => false,
+        Runs::Always => {
+            idle(op)
+                && (bug(Planted::IdleWaits) || (theirs == Runs::Always && operands(piece, other, pc, op)))
+        }
+    }
+}
+
+/// Whether a part executes the instruction at a place.
+fn runs(piece: &Piece<'_>, pc: usize) -> Runs {
+    let guard = piece.part.code().body[pc].guard;
+    let state = piece.states[pc].as_ref();
+    state.map_or(Runs::Never, |s| control::runs(&piece.part, s, guard).unwrap_or(Runs::Maybe))
+}
+
+/// Whether lanes of a warp meet at an instruction.
+fn rendezvous(op: &Op) -> bool {
+    match op {
+        Op::WarpSync { .. } | Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait => true,
+        Op::Control(control) => matches!(control, Control::Elect { .. }),
+        Op::Tcgen05(op) => !op.by_one_thread(),
+        Op::Wgmma(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether an instruction only waits, or orders what its own lane did.
+fn idle(op: &Op) -> bool {
+    match op {
+        Op::Load { order, .. } => *order != LoadOrder::Weak,
+        Op::Mbarrier(m) => matches!(m.op, MbarrierOp::Wait(_)),
+        Op::Bar { kind, .. } => *kind == BarKind::Sync,
+        Op::WarpSync { .. } | Op::ClusterArrive { .. } | Op::ClusterWait => true,
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence => true,
+        Op::Tcgen05(op) => matches!(op, Tcgen05::FenceBefore | Tcgen05::FenceAfter),
+        Op::AsyncCopy(copy) => matches!(
+            copy,
+            AsyncCopy::Commit
+                | AsyncCopy::Wait(_)
+                | AsyncCopy::WaitAll
+                | AsyncCopy::BulkCommit
+                | AsyncCopy::BulkWait { .. }
+        ),
+        Op::Control(control) => matches!(control, Control::Elect { .. } | Control::Ignored(_)),
+        _ => false,
+    }
+}
+
+/// Whether both parts name the same things, which must be constants.
+fn operands(piece: &Piece<'_>, other: &Piece<'_>, pc: usize, op: &Op) -> bool {
+    let (Some(a), Some(b)) = (&piece.states[pc], &other.states[pc]) else { return false };
+    let one = |part: &Part<'_>, state: &State, o: Operand| part.operand(state, o).one();
+    let same =
+        |o: Operand| one(&piece.part, a, o).is_some() && one(&piece.part, a, o) == one(&other.part, b, o);
+    op.sources().into_iter().all(same)
+}
+
+/// Whether a mask names the lanes of both parts or of none.
+fn named_alike(piece: &Piece<'_>, other: &Piece<'_>, pc: usize, op: &Op) -> bool {
+    let (Op::WarpSync { mask } | Op::Control(Control::Elect { mask, .. })) = op else { return true };
+    let Some(state) = piece.states[pc].as_ref().or(other.states[pc].as_ref()) else { return true };
+    let of = |part: &Part<'_>| match part.operand(state, *mask) {
+        Val::Known(all) => all.first().map(|k| part.lanes.iter().all(|l| k.number >> l & 1 == 1)),
+        _ => None,
+    };
+    of(&piece.part).is_some() && of(&piece.part) == of(&other.part)
+}

@@ -1,0 +1,193 @@
+//! Lanes are threads: a warp of a litmus text stands for so many threads with one body, and few threads stand for the warp.
+//!
+//! [`joined`] replaces each thread of several lanes by *parts*, threads that run their lanes in one program order, such
+//! that an exploration has the same verdict as with a thread for each lane: the same pairs of racing instructions, hangs,
+//! protocol errors, and values that others see. Where it cannot prove that, lanes are apart; at worst each is a thread.
+//!
+//! **Conditions.** Lanes of one part agree on everything that synchronises or steers: S1 [`control`], S2 [`objects`],
+//! S3 [`releases`], S4 [`counts`], S5 [`values`]. Each is an equivalence, so the coarsest partition is found by splitting.
+//! Conflicts inside a part get a lane of their own ([`twins`]); parts that only wait are dropped ([`idle`]).
+//!
+//! **Argument.** Take an execution of single lanes in which lane i of a part races with something. Let the other lanes of
+//! the part do what i does: read from the same writes at the same object (S2), be in the same phases (S4), go the same
+//! ways (S1, S5). Nobody outside can tell, because joined lanes write nothing strong that others read but quiet
+//! reductions, which carry no order (S3), and arrivals, which are in the same phase. The race is still there: orders to and
+//! from i have not changed. In such an execution joining adds no order: a path that enters the part at an acquire of one
+//! lane and leaves it behind another has a copy that stays in i. Inside the part the order of two instructions of two lanes
+//! is the same for any two lanes, hence that of a twin and the rest. The other way round, a joined execution is one
+//! schedule of its lanes, so it invents nothing.
+//!
+//! The answer is a function of the program. Texts, canonical forms, ids and the store keep the program as it was written.
+
+mod build;
+mod control;
+mod counts;
+mod flow;
+mod idle;
+mod objects;
+mod part;
+mod planted;
+mod releases;
+mod sites;
+mod twins;
+mod value;
+mod values;
+mod waits;
+
+pub use planted::Planted;
+
+use crate::ir::{Expr, Placement, Program, Term, Thread, ThreadId};
+use crate::text::lanes_words;
+use flow::{States, analyse};
+use part::{Apart, Part};
+use std::borrow::Cow;
+
+/// Most entries of the table of what is known, registers times instructions. A thread with more has a thread a lane.
+const ENTRIES: usize = 1 << 20;
+
+/// Lanes of a thread, and what is known of their registers.
+struct Piece<'p> {
+    part: Part<'p>,
+    states: States,
+}
+
+/// Whether some thread stands for several lanes that are not joined.
+pub fn has_warps(program: &Program) -> bool {
+    program.threads.iter().any(|t| is_warp(&t.place))
+}
+
+fn is_warp(place: &Placement) -> bool {
+    place.several() && !place.joined
+}
+
+/// The program with few threads for each warp: see the header.
+pub fn joined(program: &Program) -> Cow<'_, Program> {
+    joined_with(program, None)
+}
+
+/// [`joined`], possibly with a bug planted for tests.
+pub fn joined_with(program: &Program, bug: Option<Planted>) -> Cow<'_, Program> {
+    if !has_warps(program) {
+        return Cow::Borrowed(program);
+    }
+    let of = |t: usize| if is_warp(&program.threads[t].place) { reduced(program, t, bug) } else { vec![] };
+    let pieces = (0..program.threads.len()).map(of).collect();
+    Cow::Owned(put_together(program, pieces))
+}
+
+/// The program with a thread for each lane of a warp.
+pub fn literal(program: &Program) -> Cow<'_, Program> {
+    if !has_warps(program) {
+        return Cow::Borrowed(program);
+    }
+    let of = |t: usize| if is_warp(&program.threads[t].place) { singles(program, t, None) } else { vec![] };
+    let pieces = (0..program.threads.len()).map(of).collect();
+    Cow::Owned(put_together(program, pieces))
+}
+
+/// A thread for each lane.
+fn singles(program: &Program, thread: usize, bug: Option<Planted>) -> Vec<Thread> {
+    let part = Part::of(program, thread, program.threads[thread].place.mask, bug);
+    let of = |lane: &u8| single(&Part::of(program, thread, 1 << lane, bug));
+    part.lanes.iter().map(of).collect()
+}
+
+fn single(part: &Part<'_>) -> Thread {
+    let mut code = part.code().clone();
+    code.place.mask = part.lanes.iter().fold(0, |mask, lane| mask | 1 << lane);
+    code.place.joined = false;
+    code
+}
+
+/// The threads of a warp.
+fn reduced(program: &Program, thread: usize, bug: Option<Planted>) -> Vec<Thread> {
+    let code = &program.threads[thread];
+    if code.body.len().saturating_mul(code.regs.len()) > ENTRIES {
+        return singles(program, thread, bug);
+    }
+    let mut pieces: Vec<Piece<'_>> = Vec::new();
+    let mut todo = vec![code.place.mask];
+    while let Some(mask) = todo.pop() {
+        let part = Part::of(program, thread, mask, bug);
+        match pieces_of(&part) {
+            Ok(found) => pieces.extend(found),
+            Err(apart) => todo.extend(split(&part, &apart)),
+        }
+    }
+    pieces.sort_by_key(|p| p.part.lanes.first().copied());
+    drop_idle(&mut pieces);
+    let threads: Option<Vec<Thread>> = pieces.iter().map(|p| build::thread(&p.part, &p.states)).collect();
+    threads.unwrap_or_else(|| singles(program, thread, bug))
+}
+
+/// A part and its twins, if its lanes may stay together.
+fn pieces_of<'p>(part: &Part<'p>) -> part::Done<Vec<Piece<'p>>> {
+    let (states, sites) = analyse(part)?;
+    let twins = twins::twins(part, &sites);
+    if twins.is_empty() {
+        return Ok(vec![Piece { part: part.clone(), states }]);
+    }
+    let rest: Vec<u8> = part.lanes.iter().copied().filter(|l| !twins.contains(l)).collect();
+    let groups = twins.iter().map(|l| vec![*l]).chain([rest]).filter(|lanes| !lanes.is_empty());
+    let piece = |lanes| {
+        let part = Part { lanes, ..part.clone() };
+        analyse(&part).map(|(states, _)| Piece { part, states })
+    };
+    groups.map(piece).collect()
+}
+
+/// The masks of the lanes that may stay together.
+fn split(part: &Part<'_>, apart: &Apart) -> Vec<u32> {
+    let bit = |lane: &u8| 1u32 << lane;
+    match apart {
+        Apart::All => part.lanes.iter().map(bit).collect(),
+        Apart::By(kinds) => {
+            let mut masks = vec![0; part.lanes.len()];
+            part.lanes.iter().zip(kinds).for_each(|(lane, kind)| masks[*kind] |= bit(lane));
+            masks.retain(|m| *m != 0);
+            masks
+        }
+    }
+}
+
+fn drop_idle(pieces: &mut Vec<Piece<'_>>) {
+    let mut n = 0;
+    while n < pieces.len() {
+        let idle = (0..pieces.len()).any(|other| other != n && idle::covered(&pieces[n], &pieces[other]));
+        if idle {
+            pieces.remove(n);
+        } else {
+            n += 1;
+        }
+    }
+}
+
+/// The program with these threads for its warps; an empty list keeps a thread.
+fn put_together(program: &Program, pieces: Vec<Vec<Thread>>) -> Program {
+    let mut out = Program { threads: Vec::new(), ..program.clone() };
+    let mut first = Vec::new();
+    for (old, mut new) in program.threads.iter().zip(pieces) {
+        let lane = old.place.lane();
+        first.push(out.threads.len() + new.iter().position(|t| t.place.lane() == lane).unwrap_or(0));
+        if new.len() > 1 {
+            new.iter_mut().for_each(|t| t.name = format!("{} {}", old.name, lanes_words(&t.place)));
+        }
+        out.threads.extend(if new.is_empty() { vec![old.clone()] } else { new });
+    }
+    let exprs = out.conditions.iter_mut().map(|c| &mut c.expr).chain(&mut out.filter);
+    exprs.for_each(|e| renamed(e, &first));
+    out
+}
+
+/// Registers and memory of a warp are those of its first lane.
+fn renamed(expr: &mut Expr, first: &[usize]) {
+    match expr {
+        Expr::Bool(_) => {}
+        Expr::Not(e) => renamed(e, first),
+        Expr::And(es) | Expr::Or(es) => es.iter_mut().for_each(|e| renamed(e, first)),
+        Expr::Cmp(_, a, b) => [a, b].into_iter().for_each(|term| match term {
+            Term::Reg(t, _) | Term::Mem { thread: Some(t), .. } => *t = ThreadId::at(first[t.index()]),
+            Term::Mem { thread: None, .. } | Term::Const(_) => {}
+        }),
+    }
+}
