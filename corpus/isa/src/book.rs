@@ -7,9 +7,12 @@ mod access;
 mod address;
 mod barrier;
 mod cache;
+mod control;
 mod copy;
 mod fence;
+mod matrix;
 mod multimem;
+mod number;
 mod tensor;
 mod warp;
 
@@ -17,9 +20,12 @@ pub use access::*;
 pub use address::*;
 pub use barrier::*;
 pub use cache::*;
+pub use control::*;
 pub use copy::*;
 pub use fence::*;
+pub use matrix::*;
 pub use multimem::*;
+pub use number::*;
 pub use tensor::*;
 pub use warp::*;
 
@@ -67,12 +73,18 @@ book! {
     20 MbarrierInit; 21 MbarrierInval; 22 MbarrierArrive; 23 MbarrierTx; 24 MbarrierWait; 25 MbarrierLayout; 26 MbarrierPending;
     30 BarSync; 31 BarArrive; 32 BarRed; 33 WarpSync; 34 ClusterArrive; 35 ClusterWait;
     40 CpAsync; 41 CpCommit; 42 CpWait; 43 CpWaitAll; 44 CpArrive;
-    50 CpBulk; 51 BulkCommit; 52 BulkWait; 53 BulkPrefetch; 54 BulkReduce; 55 StBulk; 56 CpTensor;
+    50 CpBulk; 51 BulkCommit; 52 BulkWait; 53 BulkPrefetch; 54 BulkReduce; 55 StBulk; 56 CpTensor; 57 TensorReduce;
+    58 TensorPrefetch;
     70 TcAlloc; 71 TcDealloc; 72 TcRelinquish; 73 TcLd; 74 TcWaitLd; 75 TcWaitSt; 76 TcCommit; 77 TcFenceBefore; 78 TcFenceAfter;
-    79 TcMma;
+    79 TcMma; 80 TcSt; 81 TcLdRed; 82 TcMmaWs; 83 TcCp; 84 TcShift;
     90 MultiLoad; 91 MultiStore; 92 MultiRed; 93 MultiStoreAsync; 94 MultiRedAsync; 95 MultiBulk; 96 MultiReduce;
     100 Elect; 101 Shfl; 102 Vote; 103 Match; 104 Redux; 105 Activemask; 106 Setmaxnreg;
     110 PrefetchLine; 111 Prefetchu; 112 ApplyPriority; 113 ApplyBulk; 114 ApplyTensor; 115 Discard; 116 PolicyFraction;
     117 PolicyRange; 118 PolicyOf;
     120 Isspacep; 121 Cvta; 122 Mapa; 123 Getctarank; 124 LdMatrix; 125 StMatrix; 126 MovMatrix; 127 MapReplace; 128 MapCopy;
+    140 Wgmma; 141 WgmmaFence; 142 WgmmaCommit; 143 WgmmaWait; 144 Mma; 145 WmmaLoad; 146 WmmaStore; 147 WmmaMma;
+    200 Mov; 201 Binary; 202 Unary; 203 Ternary; 204 Bfi; 205 Shf; 206 Prmt; 207 Lop3; 208 Dot; 209 Fns; 210 Setp; 211 Set;
+    212 Selp; 213 Slct; 214 Testp; 215 Cvt; 216 Video;
+    240 Bra; 241 Brx; 242 Call; 243 Ret; 244 Exit; 245 Trap; 246 Brkpt; 247 Nanosleep; 248 Pmevent; 249 Alloca; 250 Stacksave;
+    251 Stackrestore; 252 GridDep; 253 ClusterTake; 254 ClusterTaken; 255 ClusterFirst;
 }

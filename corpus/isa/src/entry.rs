@@ -198,8 +198,17 @@ pub trait Instruction: Clone + PartialEq + Tagged {
             Rule::Refuse(why) => broken = broken.or(Some(why)),
             Rule::Since(_) => {}
         });
-        broken
+        broken.or_else(|| drained(Self::ENTRY, &self.parts()))
     }
+}
+
+/// The sink `_` stands where something is written, and nowhere else.
+fn drained(entry: &Entry, parts: &[&dyn Shown]) -> Option<&'static str> {
+    let mut sink = false;
+    for (part, _) in parts.iter().zip(entry.operands).filter(|(_, info)| info.role != Role::Write) {
+        part.pieces(&mut |piece| sink |= matches!(piece, Piece::Value(Value::Sink)));
+    }
+    sink.then_some("the sink `_` is no source")
 }
 
 /// An instruction of whatever type: what readers of [`crate::Instr`] call.

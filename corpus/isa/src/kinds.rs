@@ -2,9 +2,12 @@
 
 mod address;
 mod cache;
+mod control;
 mod copy;
+mod matrix;
 mod memory;
 mod multimem;
+mod number;
 mod order;
 mod sync;
 mod tensor;
@@ -12,9 +15,12 @@ mod warp;
 
 pub use address::*;
 pub use cache::*;
+pub use control::*;
 pub use copy::*;
+pub use matrix::*;
 pub use memory::*;
 pub use multimem::*;
+pub use number::*;
 pub use order::*;
 pub use sync::*;
 pub use tensor::*;

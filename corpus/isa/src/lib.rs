@@ -23,5 +23,5 @@ pub use entry::{Entry, Instruction, PartInfo, Rule, Seen, SlotInfo, Spelling, St
 pub use instr::entry_of;
 pub use kind::{EVER, Kind, Lattice, On, Row, Since};
 pub use operand::{Class, Known, Reg, Role, Value};
-pub use slot::{Pair, Scoped, Slot, Strong, Then, Worded, Words};
+pub use slot::{Mnk, Pair, Scoped, Slot, Strong, Then, Types, Worded, Words};
 pub use text::{Bag, Cursor, Env, Names, Refusal};

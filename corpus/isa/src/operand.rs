@@ -11,11 +11,12 @@ mod special;
 mod value;
 
 pub use address::{Address, Factor, Sampled, Tensor, Unified};
-pub use list::{Args, List};
+pub(crate) use list::{May, Must, Never};
+pub use list::{Args, Braces, List, Packed};
 pub use option::{Early, Maybe, OrSink};
 pub use pair::{Answer, Pred, SizeOrPred};
 pub use special::Special;
-pub use value::{Label, Number, Real, Register, Source, Value};
+pub use value::{Callee, Label, Number, Real, Register, Source, Value};
 
 use crate::kinds::Space;
 use crate::text::{Cursor, Names, Refusal};

@@ -1,5 +1,11 @@
 //! Slots: one or more words of a name, as they stand in the text and in canonical bytes.
 
+mod shape;
+mod types;
+
+pub use shape::Mnk;
+pub use types::Types;
+
 use crate::kind::{Kind, Lattice, Since};
 use crate::kinds::Scope;
 use crate::text::{Bag, Refusal, dotted};

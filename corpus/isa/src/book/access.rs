@@ -24,7 +24,7 @@ instructions! {
         keep ty: Ty;
     }
     operands {
-        write dst: List = (vec.count(), ty.fit(true), false);
+        write dst: List = (vec.count(), ty.fit(true), May);
         known addr: Unified = space;
         hint policy: Option<Value> = (hint.is(), Width::Bits(64));
     }
@@ -58,7 +58,7 @@ instructions! {
     #[doc = "Loads what is the same for all lanes."]
     Ldu = "ldu", section "ldu", since (70, Any);
     slots { keep space: GlobalSpace; keep vec: Vector; keep ty: Ty; }
-    operands { write dst: List = (vec.count(), ty.fit(true), false); known addr: Address = space.into(); }
+    operands { write dst: List = (vec.count(), ty.fit(true), May); known addr: Address = space.into(); }
     rules {
         !plain(ty) => refuse("ldu has no halves: `.b16` or `.b32` loads them");
         bits(vec, ty) > 128 || vec == Vector::V8 => refuse("a vector has at most 4 elements and 128 bits");
@@ -80,7 +80,7 @@ instructions! {
     }
     operands {
         known addr: Address = space;
-        data src: List = (vec.count(), ty.fit(true), false);
+        data src: List = (vec.count(), ty.fit(true), May);
         hint policy: Option<Value> = (hint.is(), Width::Bits(64));
     }
     rules it {
@@ -120,9 +120,9 @@ instructions! {
         keep ty: Ty;
     }
     operands {
-        write dst: OrSink<List> = (vec.count(), ty.fit(false), false);
+        write dst: OrSink<List> = (vec.count(), ty.fit(false), Never);
         known addr: Address = space;
-        data a: List = (vec.count(), ty.fit(false), false);
+        data a: List = (vec.count(), ty.fit(false), Never);
         known b: Option<Value> = (op == AtomOp::Cas, ty.fit(false));
         hint policy: Option<Value> = (hint.is(), Width::Bits(64));
     }
@@ -153,7 +153,7 @@ instructions! {
     }
     operands {
         known addr: Address = space;
-        data a: List = (vec.count(), ty.fit(false), false);
+        data a: List = (vec.count(), ty.fit(false), Never);
         hint policy: Option<Value> = (hint.is(), Width::Bits(64));
     }
     rules {

@@ -35,7 +35,7 @@ instructions! {
     begins ["sync", "aligned"]
     slots { keep shape: MatrixShape; keep count: MatrixCount; keep trans: Trans; keep space: SharedSpace; keep ty: MatrixTy; keep packed: Option<PackedTy>; }
     operands {
-        write dst: List = (count.count() * if shape == MatrixShape::M16n16 { 2 } else { 1 }, Width::Bits(32), true);
+        write dst: List = (count.count() * if shape == MatrixShape::M16n16 { 2 } else { 1 }, Width::Bits(32), Must);
         known addr: Address = space.into();
     }
     rules {
@@ -49,7 +49,7 @@ instructions! {
     StMatrix = "stmatrix", section "stmatrix", since (80, Sm(90));
     begins ["sync", "aligned"]
     slots { keep shape: MatrixShape; keep count: MatrixCount; keep trans: Trans; keep space: SharedSpace; keep ty: MatrixTy; }
-    operands { known addr: Address = space.into(); data src: List = (count.count(), Width::Bits(32), true); }
+    operands { known addr: Address = space.into(); data src: List = (count.count(), Width::Bits(32), Must); }
     rules {
         !matches!((shape, ty), (MatrixShape::M8n8, MatrixTy::B16) | (MatrixShape::M16n8, MatrixTy::B8)) => refuse("it is .m8n8.b16 or .m16n8.b8");
         shape == MatrixShape::M16n8 && !trans.is() => refuse("`.m16n8` goes with .trans");

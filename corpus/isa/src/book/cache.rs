@@ -42,7 +42,7 @@ instructions! {
     slots { keep dims: Dims; keep mode: Mode; }
     operands {
         known tensor: Tensor = boxed(dims, mode, NewAddress::No, None);
-        known offsets: Option<List> = (offsets_of(dims, mode) > 0, (offsets_of(dims, mode), Width::Bits(16), true));
+        known offsets: Option<List> = (offsets_of(dims, mode) > 0, (offsets_of(dims, mode), Width::Bits(16), Must));
     }
     rules {
         matches!(mode, Mode::Im2col | Mode::Im2colW | Mode::Im2colW128) && matches!(dims, Dims::D1 | Dims::D2) => refuse("im2col is of .3d to .5d");

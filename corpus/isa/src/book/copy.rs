@@ -105,7 +105,7 @@ instructions! {
         known tensor: Tensor = boxed(dims, mode, address, anew);
         known src: Option<Address> = (dst_space == BulkSpace::Global, src_space.into());
         known mbarrier: Option<Address> = (done == Completion::Mbarrier, Space::SharedCluster);
-        known offsets: Option<List> = (offsets_of(dims, mode) > 0, (offsets_of(dims, mode), Width::Bits(16), true));
+        known offsets: Option<List> = (offsets_of(dims, mode) > 0, (offsets_of(dims, mode), Width::Bits(16), Must));
         known mask: Option<Value> = (multicast.is_some(), if multicast == Some(Multicast::Mask16) { Width::Bits(16) } else { Width::Bits(32) });
         hint policy: Option<Value> = (hint.is(), Width::Bits(64));
     }
@@ -123,6 +123,41 @@ instructions! {
         dst_space == BulkSpace::SharedCta => since(86, Any);
         group.is_some() => since(86, TENSOR);
         matches!(mode, Mode::Gather4 | Mode::Im2colW) && dst_space == BulkSpace::SharedCluster => since(86, TENSOR);
+    }
+
+    #[doc = "Updates a box of a tensor in bulk, asynchronously."]
+    TensorReduce = "cp.reduce.async.bulk.tensor", section "cp-reduce-async-bulk-tensor", since (80, Sm(90));
+    begins ["global", "shared::cta", "bulk_group"]
+    slots { keep dims: Dims; keep op: RedOp; keep mode: Mode; speed hint: CacheHint; abstain address: NewAddress; abstain anew: Option<Override>; }
+    operands {
+        known tensor: Tensor = boxed(dims, mode, address, anew);
+        known src: Address = Space::SharedCta;
+        hint policy: Option<Value> = (hint.is(), Width::Bits(64));
+    }
+    rules {
+        !matches!(mode, Mode::Tile | Mode::Scatter4 | Mode::NoOffsets | Mode::NoOffsetsW) => refuse("this mode loads");
+        anew.is_some() && matches!(mode, Mode::NoOffsets | Mode::NoOffsetsW) => refuse("dimensions are said anew of tiles");
+        mode == Mode::Scatter4 && dims != Dims::D2 => refuse("four rows are of .2d");
+        !matches!(mode, Mode::Tile | Mode::Scatter4) && matches!(dims, Dims::D1 | Dims::D2) => refuse("im2col is of .3d to .5d");
+        anew.is_some() && !address.is() => refuse("the address is said anew with the rest");
+    }
+
+    #[doc = "Brings a box of a tensor to the second level."]
+    TensorPrefetch = "cp.async.bulk.prefetch.tensor", section "cp-async-bulk-prefetch-tensor", since (80, Sm(90));
+    begins ["L2", "global"]
+    slots { keep dims: Dims; keep mode: Mode; speed hint: CacheHint; speed last: EvictLast; abstain address: NewAddress; abstain anew: Option<Override>; }
+    operands {
+        known tensor: Tensor = boxed(dims, mode, address, anew);
+        known offsets: Option<List> = (offsets_of(dims, mode) > 0, (offsets_of(dims, mode), Width::Bits(16), Must));
+        hint policy: Option<Value> = (hint.is(), Width::Bits(64));
+    }
+    rules {
+        matches!(mode, Mode::Scatter4 | Mode::NoOffsets | Mode::NoOffsetsW) => refuse("this mode stores");
+        mode == Mode::Gather4 && dims != Dims::D2 => refuse("four rows are of .2d");
+        !matches!(mode, Mode::Tile | Mode::Gather4) && matches!(dims, Dims::D1 | Dims::D2) => refuse("im2col is of .3d to .5d");
+        anew.is_some() && !address.is() => refuse("the address is said anew with the rest");
+        hint.is() && last.is() => refuse("one hint at a time");
+        matches!(mode, Mode::Gather4 | Mode::Im2colW) => since(86, TENSOR);
     }
 
     #[doc = "Ends a group of bulk copies."]
@@ -215,15 +250,15 @@ pub(super) fn boxed(
     mode: Mode,
     address: NewAddress,
     anew: Option<Override>,
-) -> Vec<(usize, Width, bool)> {
+) -> Vec<(usize, Width, Braces)> {
     let n = dims as usize;
-    let mut out = vec![(1, Width::Bits(64), false)];
-    out.extend(address.is().then_some((1, Width::Bits(64), false)));
-    out.extend(anew.map(|_| (n, Width::Bits(16), true)));
+    let mut out = vec![(1, Width::Bits(64), Never)];
+    out.extend(address.is().then_some((1, Width::Bits(64), Never)));
+    out.extend(anew.map(|_| (n, Width::Bits(16), Must)));
     if anew == Some(Override::DimStride) {
-        out.extend([(n - 1, Width::Bits(32), true), (1, Width::Bits(16), false)]);
+        out.extend([(n - 1, Width::Bits(32), Must), (1, Width::Bits(16), Never)]);
     }
     let rows = if matches!(mode, Mode::Gather4 | Mode::Scatter4) { 5 } else { n };
-    out.push((rows, Width::Bits(32), true));
+    out.push((rows, Width::Bits(32), Must));
     out
 }

@@ -11,7 +11,7 @@ instructions! {
     #[doc = "Loads from many devices at once, and combines what they have."]
     MultiLoad = "multimem.ld_reduce", section "multimem", since (81, Sm(90));
     slots { keep order: Strong<MultiLoadOrder>; keep space: GlobalSpace; keep op: MultiOp; keep acc: Option<Acc>; keep vec: Vector; keep ty: MultiTy; }
-    operands { write dst: List = (vec.count(), ty.fit(), false); known addr: Address = space.into(); }
+    operands { write dst: List = (vec.count(), ty.fit(), Never); known addr: Address = space.into(); }
     rules {
         !multi_vector(vec, ty) => refuse("vectors are of floating point up to 128 bits, and halves stand in vectors");
         !multi_takes(op, ty) => refuse("the operation does not take this type");
@@ -22,13 +22,13 @@ instructions! {
     #[doc = "Stores to many devices at once."]
     MultiStore = "multimem.st", section "multimem", since (81, Sm(90));
     slots { keep order: Strong<MultiStoreOrder>; keep space: GlobalSpace; keep vec: Vector; keep ty: MultiTy; }
-    operands { known addr: Address = space.into(); data src: List = (vec.count(), ty.fit(), false); }
+    operands { known addr: Address = space.into(); data src: List = (vec.count(), ty.fit(), Never); }
     rules { !multi_vector(vec, ty) => refuse("vectors are of floating point up to 128 bits, and halves stand in vectors"); }
 
     #[doc = "Updates many devices at once."]
     MultiRed = "multimem.red", section "multimem", since (81, Sm(90));
     slots { keep order: Strong<MultiRedOrder>; keep space: GlobalSpace; keep op: MultiOp; keep vec: Vector; keep ty: MultiTy; }
-    operands { known addr: Address = space.into(); data src: List = (vec.count(), ty.fit(), false); }
+    operands { known addr: Address = space.into(); data src: List = (vec.count(), ty.fit(), Never); }
     rules {
         !multi_vector(vec, ty) || ty.eighth() => refuse("vectors are of floating point up to 128 bits, and halves stand in vectors");
         !multi_takes(op, ty) || op != MultiOp::Add && ty.half() && vec == Vector::One => refuse("the operation does not take this type");
@@ -84,7 +84,7 @@ instructions! {
     slots { keep mmio: Mmio; keep order: Strong<StAsyncOrder>; keep space: AsyncSpace; keep done: Option<Bytes>; keep vec: Vector; keep ty: Ty; }
     operands {
         known addr: Address = space.into();
-        data src: List = (vec.count(), ty.fit(true), false);
+        data src: List = (vec.count(), ty.fit(true), if done.is_some() { May } else { Never });
         known mbarrier: Option<Address> = (done.is_some(), space.into());
     }
     rules {

@@ -31,11 +31,59 @@ instructions! {
     begins ["sync", "aligned"] ends ["b32"]
     slots { keep shape: Shape; keep times: Times; keep pack: Pack; }
     operands {
-        write dst: List = (shape.registers(times), Width::Bits(32), true);
+        write dst: List = (shape.registers(times), Width::Bits(32), Must);
         known addr: Address = Space::Generic;
         known half: Option<Number> = (shape == Shape::S16x32x2, ());
     }
-    rules { shape.registers(times) > 128 => refuse("a thread loads at most 128 registers"); }
+    rules {
+        shape.registers(times) > 128 => refuse("a thread loads at most 128 registers");
+        dst.has_sink() => refuse("every register is wanted");
+    }
+
+    #[doc = "Loads from tensor memory, and combines what it loads."]
+    TcLdRed = form: LdRedForm, section "tcgen05-ld", since (88, Only(&[103, 107, 110]));
+    begins ["sync", "aligned"]
+    slots { keep shape: Shape; keep times: Times; keep op: MinMax; keep sparse: SparsePair; keep abs: Abs; keep nan: NaN; keep ty: LdRedTy; keep packed: B2; }
+    operands {
+        write metadata: Option<List> = (form == LdRedForm::Compress, (times.count().div_ceil(32), Width::Bits(32), Must));
+        write dst: List = (if form == LdRedForm::Compress { times.count() / 2 } else { times.count() }, Width::Bits(32), Must);
+        write red: Register = Width::Bits(32);
+        known addr: Address = Space::Generic;
+        known half: Option<Number> = (shape == Shape::S16x32x2, ());
+    }
+    rules {
+        !matches!(shape, Shape::S32x32 | Shape::S16x32x2) => refuse("the shapes are .32x32b and .16x32bx2");
+        times == Times::X1 => refuse("it loads two registers at least");
+        (abs.is() || nan.is()) && ty != LdRedTy::F32 => refuse("`.abs` and `.NaN` go with .f32");
+        (form == LdRedForm::Compress) != (sparse.is() && packed.is()) || sparse.is() != packed.is() => refuse("`.spcompress` goes with .sp::2:4 and .b2");
+        form == LdRedForm::Compress && (shape != Shape::S32x32 || times == Times::X2 || nan.is() || ty != LdRedTy::F32) => refuse("`.spcompress` is of .32x32b and .f32");
+        dst.has_sink() => refuse("every register is wanted");
+    }
+
+    #[doc = "Stores to tensor memory."]
+    TcSt = "tcgen05.st", section "tcgen05-st", since (86, TENSOR);
+    begins ["sync", "aligned"] ends ["b32"]
+    slots { keep shape: Shape; keep times: Times; keep unpack: Unpack; }
+    operands {
+        known addr: Address = Space::Generic;
+        known half: Option<Number> = (shape == Shape::S16x32x2, ());
+        data src: List = (shape.registers(times), Width::Bits(32), Must);
+    }
+    rules { shape.registers(times) > 128 => refuse("a thread stores at most 128 registers"); }
+
+    #[doc = "Copies from shared to tensor memory."]
+    TcCp = "tcgen05.cp", section "tcgen05-cp", since (86, TENSOR);
+    slots { keep group: CtaGroup; keep shape: CpShape; keep warps: Option<CpWarps>; keep unpacked: CpUnpacked; keep packed: Option<CpPacked>; }
+    operands { known dst: Address = Space::Local; opaque src: Real = Width::Bits(64); }
+    rules {
+        unpacked.is() != packed.is_some() => refuse("it is .b8x16 with .b6x16_p32 or .b4x16_p64");
+        !warps_fit(shape, warps) => refuse("the shape does not go to these warps");
+    }
+
+    #[doc = "Moves rows of tensor memory down."]
+    TcShift = "tcgen05.shift", section "tcgen05-shift", since (86, TENSOR);
+    ends ["down"]
+    slots { keep group: CtaGroup; } operands { known addr: Address = Space::Local; } rules {}
 
     #[doc = "Waits for loads of tensor memory."]
     TcWaitLd = "tcgen05.wait::ld", section "tcgen05-wait", since (86, TENSOR);
@@ -82,7 +130,7 @@ instructions! {
         opaque shape: Value = Width::Bits(32);
         opaque scale_a: Option<Address> = (scaled.is(), Space::Generic);
         opaque scale_b: Option<Address> = (scaled.is(), Space::Generic);
-        known lanes: Early<List> = ("{", true, (if group == CtaGroup::One { 4 } else { 8 }, Width::Bits(32), true));
+        known lanes: Early<List> = ("{", true, (if group == CtaGroup::One { 4 } else { 8 }, Width::Bits(32), Must));
         known adds: Pred = ();
         known scale_d: Maybe<Number> = (0, ());
     }
@@ -97,6 +145,21 @@ instructions! {
         form == MmaForm::Sparse && lanes.0.is_some() && scale_d.0.is_some() && matches!(kind, Kind::I8 | Kind::Ti16) => refuse("sparse products of integers take lanes or a scale of d");
         kind == Kind::Mxf4nvf4 => since(87, Any);
     }
+
+    #[doc = "Multiplies and adds in tensor memory, with the second factor kept."]
+    TcMmaWs = form: MmaWsForm, section "tcgen05-mma-ws", since (86, TENSOR);
+    begins ["cta_group::1"]
+    slots { keep kind: Kind; speed collector: Option<CollectorB>; }
+    operands {
+        opaque d: Address = Space::Generic;
+        opaque a: Factor = None;
+        opaque b: Value = Width::Bits(64);
+        opaque sparsity: Option<Address> = (form == MmaWsForm::Sparse, Space::Generic);
+        opaque shape: Value = Width::Bits(32);
+        known adds: Pred = ();
+        opaque zeros: Maybe<Value> = (0, Width::Bits(64));
+    }
+    rules { matches!(kind, Kind::Mxf8f6f4 | Kind::Mxf4 | Kind::Mxf4nvf4) => refuse("the kinds mx are not of .ws"); }
 
     #[doc = "Orders operations of the tensor core before what the thread does next to synchronise."]
     TcFenceBefore = "tcgen05.fence::before_thread_sync", section "tcgen05-fence", since (86, TENSOR);
@@ -120,4 +183,12 @@ fn blocks_fit(kind: Kind, blocks: Option<ScaleVec>) -> bool {
 
 fn columns_fit(n: i64) -> bool {
     [32, 64, 128, 256, 512].contains(&n)
+}
+
+fn warps_fit(shape: CpShape, warps: Option<CpWarps>) -> bool {
+    match shape {
+        CpShape::S128x256 | CpShape::S4x256 | CpShape::S128x128 => warps.is_none(),
+        CpShape::S64x128 => matches!(warps, Some(CpWarps::Pairs02 | CpWarps::Pairs01)),
+        CpShape::S32x128 => warps == Some(CpWarps::All),
+    }
 }

@@ -26,6 +26,8 @@ words! {
     CtaSpace default Generic { Generic = 0; SharedCta = 2 "shared::cta"; }
     /// Shared memory of this CTA, by its old name too.
     SharedSpace default Generic { Generic = 0; SharedCta = 2 "shared", "shared::cta" @ (78, Any); }
+    /// Space of a matrix of a warp.
+    WmmaSpace default Generic { Generic = 0; Global = 1 "global"; SharedCta = 2 "shared", "shared::cta" @ (78, Any); }
     /// Shared memory of the cluster.
     ClusterSpace default Generic { Generic = 0; SharedCluster = 3 "shared::cluster"; }
     /// One end of a bulk copy.
@@ -168,6 +170,7 @@ spaces! {
     PrefetchSpace: Generic Global Local Const Param;
     GlobalSpace: Generic Global;
     MapSpace: Generic Global SharedCta;
+    WmmaSpace: Generic Global SharedCta;
     AsyncSpace: Generic Global SharedCta SharedCluster;
 }
 

@@ -1,7 +1,8 @@
 //! Operands in brackets: addresses, descriptors or addresses, boxes of tensors, coordinates of textures and surfaces.
 
+use super::list::{Must, Never};
 use super::value::{bytes_behind, value};
-use super::{Known, List, Part, Piece, Shown, Value, Width};
+use super::{Braces, Known, List, Part, Piece, Shown, Value, Width};
 use crate::kinds::Space;
 use crate::text::{Cursor, Refusal};
 
@@ -26,6 +27,10 @@ impl Address {
                 let message = format!("`{name}` is in another state space");
                 return Err(Refusal { at: start, message, hint: None });
             }
+        }
+        if matches!(base, Value::Imm(_)) && space != Space::Local {
+            let message = "a number is an address in .local alone".into();
+            return Err(Refusal { at: start, message, hint: None });
         }
         let offset = bytes_behind(at)?;
         Ok(Address { base, offset })
@@ -134,8 +139,8 @@ impl Part for Factor {
             return Address::read(at, Space::Generic).map(Factor::Tensor);
         }
         match registers.filter(|_| at.begins("{")) {
-            Some(count) => List::read(at, (count, Width::Bits(32), true)),
-            None => List::read(at, (1, Width::Bits(64), false)),
+            Some(count) => List::read(at, (count, Width::Bits(32), Must)),
+            None => List::read(at, (1, Width::Bits(64), Never)),
         }
         .map(Factor::Values)
     }
@@ -143,7 +148,7 @@ impl Part for Factor {
         match self {
             Factor::Tensor(_) => true,
             Factor::Values(list) if list.braced => Some(list.items.len()) == registers,
-            Factor::Values(list) => list.fits((1, Width::Bits(64), false)),
+            Factor::Values(list) => list.fits((1, Width::Bits(64), Never)),
         }
     }
 }
@@ -173,7 +178,7 @@ impl Shown for Tensor {
 
 impl Part for Tensor {
     /// Kinds of parts: how many elements, of which width, whether in braces.
-    type Spec = Vec<(usize, Width, bool)>;
+    type Spec = Vec<(usize, Width, Braces)>;
     fn read(at: &mut Cursor<'_, '_>, spec: Self::Spec) -> Result<Tensor, Refusal> {
         at.next()?;
         at.want("[")?;
@@ -220,7 +225,7 @@ impl Part for Sampled {
         let outside = std::mem::replace(&mut at.count, 0);
         let mut parts = Vec::new();
         while !at.peek("]") {
-            let wanted = if at.begins("{") { (count, Width::Bits(32), true) } else { (1, Width::Any, false) };
+            let wanted = if at.begins("{") { (count, Width::Bits(32), Must) } else { (1, Width::Any, Never) };
             parts.push(List::read(at, wanted)?);
         }
         at.count = outside;

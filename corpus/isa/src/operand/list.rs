@@ -7,6 +7,18 @@ use crate::text::{Cursor, Refusal};
 /// Most values of one list: `tcgen05.st.x128` has 128, `wgmma` 128.
 const LONGEST: usize = 512;
 
+/// Whether braces stand around one element. Around several they always do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Braces {
+    /// They do not.
+    Never,
+    /// They may: `ld.global.b32 {%r1}, [%rd1]`, which Triton prints.
+    May,
+    /// They must.
+    Must,
+}
+pub(crate) use Braces::{May, Must, Never};
+
 /// One operand, or several in braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct List {
@@ -34,29 +46,37 @@ impl Shown for List {
 }
 
 impl Part for List {
-    /// How many; what fits; whether one stands in braces.
-    type Spec = (usize, Width, bool);
-    fn read(at: &mut Cursor<'_, '_>, (count, width, braced): Self::Spec) -> Result<List, Refusal> {
+    /// How many, 0 for any number; what fits; whether one stands in braces.
+    type Spec = (usize, Width, Braces);
+    fn read(at: &mut Cursor<'_, '_>, (count, width, braces): Self::Spec) -> Result<List, Refusal> {
         at.next()?;
-        let braced = braced || count != 1;
-        if !braced {
-            return Ok(List { items: vec![value(at, width)?], braced });
+        if count == 1 && (braces == Never || (braces == May && !at.peek("{"))) {
+            return Ok(List { items: vec![value(at, width)?], braced: false });
         }
         at.want("{")?;
         let mut items = vec![item(at, width)?];
         while at.eat(",") && items.len() < LONGEST {
             items.push(item(at, width)?);
         }
-        if items.len() != count {
+        if count != 0 && items.len() != count {
             return at.fail(format!("{} elements stand here, and the qualifiers say {count}", items.len()));
         }
         at.want("}")?;
-        Ok(List { items, braced })
+        Ok(List { items, braced: true })
     }
-    fn fits(&self, (count, width, braced): Self::Spec) -> bool {
-        self.braced == (braced || count != 1)
-            && self.items.len() == count
+    fn fits(&self, (count, width, braces): Self::Spec) -> bool {
+        let one = if self.braced { braces != Never } else { braces != Must };
+        (if count == 1 { one } else { self.braced })
+            && (count == 0 || self.items.len() == count)
             && self.items.iter().all(|item| item.fits(width))
+    }
+}
+
+impl List {
+    /// Whether an element is the sink `_`.
+    #[must_use]
+    pub fn has_sink(&self) -> bool {
+        self.items.contains(&Value::Sink)
     }
 }
 
@@ -106,5 +126,46 @@ impl Part for Args {
         }
         at.want(")")?;
         Ok(Args(items))
+    }
+}
+
+/// One value, a variable with bytes behind it, or any number of values in braces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed(pub List);
+
+impl Packed {
+    /// The value, if it is one.
+    #[must_use]
+    pub fn one(&self) -> Option<Value> {
+        (!self.0.braced).then(|| self.0.items[0])
+    }
+}
+
+impl Shown for Packed {
+    fn pieces(&self, see: &mut dyn FnMut(Piece<'_>)) {
+        self.0.pieces(see);
+    }
+    fn values(&mut self, change: &mut dyn FnMut(&mut Value)) {
+        self.0.values(change);
+    }
+}
+
+impl Part for Packed {
+    /// What fits where it is one.
+    type Spec = Width;
+    fn read(at: &mut Cursor<'_, '_>, width: Width) -> Result<Packed, Refusal> {
+        at.next()?;
+        if !at.eat("{") {
+            return Ok(Packed(List { items: vec![item(at, width)?], braced: false }));
+        }
+        let mut items = vec![item(at, Width::Any)?];
+        while at.eat(",") && items.len() < LONGEST {
+            items.push(item(at, Width::Any)?);
+        }
+        at.want("}")?;
+        Ok(Packed(List { items, braced: true }))
+    }
+    fn fits(&self, width: Width) -> bool {
+        self.0.braced || self.0.items[0].fits(width)
     }
 }

@@ -249,15 +249,16 @@ impl Part for Source {
     }
 }
 
-/// `+4`, `+-4`, `-4`, or nothing.
+/// `+4`, `+-4`, `+4+4`, or nothing. ptxas takes no `-4`.
 pub(super) fn bytes_behind(at: &mut Cursor<'_, '_>) -> Result<i64, Refusal> {
-    if !at.eat("+") && !at.peek("-") {
-        return Ok(0);
+    let mut bytes = 0i64;
+    while at.eat("+") {
+        match value(at, Width::Any)? {
+            Value::Imm(n) => bytes = bytes.wrapping_add(n),
+            _ => return at.fail("expected a number".into()),
+        }
     }
-    match value(at, Width::Any)? {
-        Value::Imm(n) => Ok(n),
-        _ => at.fail("expected a number".into()),
-    }
+    Ok(bytes)
 }
 
 /// A number that must stand as one.
@@ -299,5 +300,40 @@ impl Part for Label {
         at.next()?;
         let name = at.token()?;
         Ok(Label(at.env.label(name)))
+    }
+}
+
+/// What is called: a function by name, or one whose address a register holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Callee {
+    /// A function by name.
+    Named(u32),
+    /// A register that holds its address.
+    Register(Value),
+}
+
+impl Shown for Callee {
+    fn pieces(&self, see: &mut dyn FnMut(Piece<'_>)) {
+        match self {
+            Callee::Named(index) => see(Piece::Label(*index)),
+            Callee::Register(value) => see(Piece::Value(value)),
+        }
+    }
+    fn values(&mut self, change: &mut dyn FnMut(&mut Value)) {
+        if let Callee::Register(value) = self {
+            change(value);
+        }
+    }
+}
+
+impl Part for Callee {
+    type Spec = ();
+    fn read(at: &mut Cursor<'_, '_>, (): ()) -> Result<Callee, Refusal> {
+        at.next()?;
+        let name = at.token()?;
+        match at.env.resolve(name) {
+            Some(Known::Reg(reg)) => Ok(Callee::Register(Value::Reg(reg))),
+            _ => Ok(Callee::Named(at.env.label(name))),
+        }
     }
 }
