@@ -9,10 +9,12 @@ mod barrier;
 mod cache;
 mod control;
 mod copy;
+mod fabric;
 mod fence;
 mod matrix;
 mod multimem;
 mod number;
+mod surface;
 mod tensor;
 mod warp;
 
@@ -22,10 +24,12 @@ pub use barrier::*;
 pub use cache::*;
 pub use control::*;
 pub use copy::*;
+pub use fabric::*;
 pub use fence::*;
 pub use matrix::*;
 pub use multimem::*;
 pub use number::*;
+pub use surface::*;
 pub use tensor::*;
 pub use warp::*;
 
@@ -83,6 +87,9 @@ book! {
     117 PolicyRange; 118 PolicyOf;
     120 Isspacep; 121 Cvta; 122 Mapa; 123 Getctarank; 124 LdMatrix; 125 StMatrix; 126 MovMatrix; 127 MapReplace; 128 MapCopy;
     140 Wgmma; 141 WgmmaFence; 142 WgmmaCommit; 143 WgmmaWait; 144 Mma; 145 WmmaLoad; 146 WmmaStore; 147 WmmaMma;
+    150 FabricGet; 151 FabricGetBox; 152 FabricPut; 153 FabricPutBox; 154 FabricRed; 155 FabricPull; 156 FabricAtom;
+    157 FabricSubmit; 158 FabricWait;
+    170 Suld; 171 Sust; 172 Sured; 173 Suq; 174 Txq; 175 Tex; 176 Tld4; 177 Istypep;
     200 Mov; 201 Binary; 202 Unary; 203 Ternary; 204 Bfi; 205 Shf; 206 Prmt; 207 Lop3; 208 Dot; 209 Fns; 210 Setp; 211 Set;
     212 Selp; 213 Slct; 214 Testp; 215 Cvt; 216 Video;
     240 Bra; 241 Brx; 242 Call; 243 Ret; 244 Exit; 245 Trap; 246 Brkpt; 247 Nanosleep; 248 Pmevent; 249 Alloca; 250 Stacksave;

@@ -46,7 +46,7 @@ impl<'t> Form<'t> {
     /// Whether a version is the least one: that of the form, or one that the census did not ask before it.
     #[must_use]
     pub fn dated(&self, version: u16) -> bool {
-        const NOT_ASKED: [(u16, u16); 3] = [(77, 78), (82, 83), (85, 86)];
+        const NOT_ASKED: [(u16, u16); 6] = [(72, 74), (73, 74), (76, 78), (77, 78), (82, 83), (85, 86)];
         self.version == version || NOT_ASKED.contains(&(version, self.version))
     }
 

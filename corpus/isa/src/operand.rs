@@ -11,8 +11,8 @@ mod special;
 mod value;
 
 pub use address::{Address, Factor, Sampled, Tensor, Unified};
-pub(crate) use list::{May, Must, Never};
 pub use list::{Args, Braces, List, Packed};
+pub(crate) use list::{May, Must, Never};
 pub use option::{Early, Maybe, OrSink};
 pub use pair::{Answer, Pred, SizeOrPred};
 pub use special::Special;

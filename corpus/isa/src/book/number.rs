@@ -285,7 +285,10 @@ fn three(form: TernaryForm, ty: Num) -> bool {
 
 fn compared(ty: Num) -> bool {
     use Num::*;
-    matches!(ty, B16 | B32 | B64 | U16 | U32 | U64 | S16 | S32 | S64 | F16 | F16x2 | Bf16 | Bf16x2 | F32 | F64)
+    matches!(
+        ty,
+        B16 | B32 | B64 | U16 | U32 | U64 | S16 | S32 | S64 | F16 | F16x2 | Bf16 | Bf16x2 | F32 | F64
+    )
 }
 
 fn compares(cmp: Cmp, ty: Num) -> bool {

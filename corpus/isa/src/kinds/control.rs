@@ -1,6 +1,5 @@
 //! Words of control.
 
-
 words! {
     /// Size of a stack address.
     StackTy { U32 = 0 "u32"; U64 = 1 "u64"; }
@@ -10,7 +9,6 @@ flags! {
     Uni = "uni";
     Mask = "mask";
 }
-
 
 words! {
     /// Whether the next grid may start, or this one waits.

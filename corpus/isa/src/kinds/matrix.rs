@@ -25,4 +25,3 @@ words! {
 flags! {
     Popc = "popc";
 }
-

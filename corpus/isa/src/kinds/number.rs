@@ -89,7 +89,9 @@ impl Num {
         match self {
             Pred | B1 => 1,
             U4 | S4 | E2m1 | B8 | U8 | S8 | E4m3 | E5m2 | E2m3 | E3m2 | E2m1x2 => 8,
-            B16 | U16 | S16 | F16 | Bf16 | E4m3x2 | E5m2x2 | E2m3x2 | E3m2x2 | Ue8m0x2 | S2f6x2 | E2m1x4 => 16,
+            B16 | U16 | S16 | F16 | Bf16 | E4m3x2 | E5m2x2 | E2m3x2 | E3m2x2 | Ue8m0x2 | S2f6x2 | E2m1x4 => {
+                16
+            }
             B32 | U32 | S32 | F32 | Tf32 | F16x2 | Bf16x2 | E4m3x4 | E5m2x4 | E2m3x4 | E3m2x4 => 32,
             U16x2 | S16x2 | U8x4 | S8x4 => 32,
             B64 | U64 | S64 | F64 | F32x2 => 64,
@@ -104,7 +106,8 @@ impl Num {
     /// Whether it is an integer with or without a sign.
     #[must_use]
     pub fn integer(self) -> bool {
-        self.signed() || matches!(self, Num::U4 | Num::U8 | Num::U16 | Num::U32 | Num::U64 | Num::U16x2 | Num::U8x4)
+        self.signed()
+            || matches!(self, Num::U4 | Num::U8 | Num::U16 | Num::U32 | Num::U64 | Num::U16x2 | Num::U8x4)
     }
     /// Whether it is bits without a meaning.
     #[must_use]

@@ -217,7 +217,7 @@ impl Shown for Sampled {
 }
 
 impl Part for Sampled {
-    /// How many coordinates there are.
+    /// How many coordinates there are; 0 for any number.
     type Spec = usize;
     fn read(at: &mut Cursor<'_, '_>, count: usize) -> Result<Sampled, Refusal> {
         at.next()?;
@@ -233,6 +233,6 @@ impl Part for Sampled {
         Ok(Sampled { parts })
     }
     fn fits(&self, count: usize) -> bool {
-        self.parts.iter().all(|part| !part.braced || part.items.len() == count)
+        self.parts.iter().all(|part| !part.braced || count == 0 || part.items.len() == count)
     }
 }

@@ -41,7 +41,8 @@ impl Mnk {
 
     fn steps(self) -> Vec<Mnk> {
         let near = |shape: &&Mnk| {
-            (shape.m == self.m && shape.n == self.n) != (shape.k == self.k && shape.m == self.m && shape.n.abs_diff(self.n) == 8)
+            (shape.m == self.m && shape.n == self.n)
+                != (shape.k == self.k && shape.m == self.m && shape.n.abs_diff(self.n) == 8)
         };
         WORDS.keys().filter(near).filter(|shape| **shape != self).copied().collect()
     }
@@ -72,7 +73,11 @@ impl Slot for Mnk {
     fn take(bag: &mut Bag<'_>, name: &str) -> Result<Mnk, Refusal> {
         let found = bag.words.iter().enumerate().find_map(|(i, (word, _))| Some((i, Mnk::of(word)?)));
         let Some((at, shape)) = found else {
-            return Err(Refusal { at: bag.end, message: format!("{name} needs a shape such as .m16n8k16"), hint: None });
+            return Err(Refusal {
+                at: bag.end,
+                message: format!("{name} needs a shape such as .m16n8k16"),
+                hint: None,
+            });
         };
         bag.words.remove(at);
         Ok(shape)
