@@ -7,6 +7,7 @@
 //! Invariants (kept by the readers and by `validate`): every index names something that exists, every branch
 //! target is `<= body.len()`, and every size obeys [`crate::limits`].
 
+mod collective;
 mod content;
 mod control;
 mod copy;
@@ -20,6 +21,7 @@ mod tcgen05;
 mod tile;
 mod wgmma;
 
+pub use collective::*;
 pub use content::Content;
 pub use control::*;
 pub use copy::*;

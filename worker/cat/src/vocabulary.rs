@@ -34,6 +34,7 @@ vocabulary! {
     CLUSTER_RELAXED = "CLUSTER_ARRIVE_RLX", "barrier.cluster.arrive.relaxed";
     CLUSTER_WAIT = "CLUSTER_WAIT", "barrier.cluster.wait";
     WARP_SYNC = "WARPSYNC", "bar.warp.sync";
+    COLLECTIVE = "COLLECTIVE", "vote, shfl, match, redux and elect.sync, and what a whole warp executes, among threads of one warp";
     MBAR = "MBAR", "operations on mbarrier objects, answered waits among them";
     MBAR_INIT = "MBAR_INIT", "mbarrier.init";
     MBAR_INVAL = "MBAR_INVAL", "mbarrier.inval";
@@ -150,6 +151,7 @@ vocabulary! {
     SYNCBAR = "syncbar", "barrier arrival to the sync it releases";
     SYNC_CLUSTER = "sync_cluster", "cluster arrive to wait of one generation";
     SYNC_WARP = "sync_warp", "bar.warp.sync pairs of one generation";
+    RENDEZVOUS = "rendezvous", "collective instructions of one generation; symmetric";
     BAR_PHASE = "bar-phase", "events of one barrier, earlier phase to later phase";
     MBAR_ORDER = "mbar-order", "operations on one mbarrier, earlier to later as far as its phases and answers tell";
     MBAR_SYNC = "mbar-sync", "operation of a phase to a wait answered true for it";

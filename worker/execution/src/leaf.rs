@@ -379,6 +379,8 @@ pub struct Finding {
 pub mod flag {
     /// More arrivals in a phase than it expects.
     pub const OVERARRIVAL: &str = "protocol-overarrival";
+    /// A lane executes an instruction whose mask of lanes leaves it out.
+    pub const MASK: &str = "undefined-mask";
     /// More threads arrive at a barrier at once than its count.
     pub const BARRIER_COUNT: &str = "protocol-barrier-count";
     /// A thread arrives at the cluster barrier again and has not waited for its last arrival.

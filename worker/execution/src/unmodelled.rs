@@ -93,7 +93,7 @@ fn reason(op: &Op, model: &Model, tiles: bool) -> Option<String> {
         Op::Control(Control::Ignored(Ignored::SetMaxRegisters { inc: true, .. })) => {
             Some("setmaxnreg.inc, which waits for registers that no text declares".to_owned())
         }
-        Op::Control(Control::Ignored(_) | Control::Elect { .. }) => None,
+        Op::Control(Control::Ignored(_) | Control::Elect { .. } | Control::Collective(_)) => None,
         op if is_seq_cst(op) && !model.covers(Feature::SeqCstAccesses) => under("seq_cst"),
         Op::Tcgen05(op) if !model.covers(Feature::TensorCores) => under(op.name()),
         Op::Tcgen05(_) => None,

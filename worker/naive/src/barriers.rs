@@ -11,8 +11,9 @@
 
 use super::allocator::Readings;
 use super::event::{Barrier, Path, Refusal, Stop};
+use super::exchange::{Answer, Circle, Gift, answer};
 use super::space::Memory;
-use moire_program::ir::{BarRed, Op, Operand, Program};
+use moire_program::ir::{BarRed, Exchange, Op, Operand, Program};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,10 +24,11 @@ pub(super) type At = (usize, usize);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Phases {
     pub(super) phase: BTreeMap<At, u16>,
-    /// Arrival and waiting event of one complete phase; likewise for cluster and warp barriers.
+    /// Arrival and waiting event of one complete phase; likewise for cluster and warp barriers, and exchanges.
     pub(super) named: BTreeSet<(At, At)>,
     pub(super) cluster: BTreeSet<(At, At)>,
     pub(super) warp: BTreeSet<(At, At)>,
+    pub(super) rendezvous: BTreeSet<(At, At)>,
     /// Earlier to later phase of one barrier.
     pub(super) later: BTreeSet<(At, At)>,
     /// Waiting event, and an event that had to happen before the wait was passed.
@@ -40,6 +42,7 @@ enum Kind {
     Named,
     Cluster,
     Warp,
+    Exchange(Option<Exchange>),
 }
 
 type Object = (Kind, usize, u128, Option<u32>);
@@ -55,6 +58,8 @@ struct Use {
     reduces: Option<(BarRed, bool, u128)>,
     /// Lanes that arrive.
     lanes: u32,
+    /// At an exchange: what they give, and the answer they assume.
+    gives: Option<(Circle, Gift, Answer)>,
 }
 
 /// A cache: by the uses of a named barrier and the threads that are done, the ways to deal out these uses.
@@ -79,7 +84,9 @@ impl Scene<'_> {
             }
             let ways = match object.0 {
                 Kind::Named => self.named(object, &uses),
-                Kind::Cluster | Kind::Warp => self.in_turn(object, &uses).into_iter().collect(),
+                Kind::Cluster | Kind::Warp | Kind::Exchange(_) => {
+                    self.in_turn(object, &uses).into_iter().collect()
+                }
             };
             out = out.iter().flat_map(|a| ways.iter().map(move |b| a.joined(b))).collect();
         }
@@ -115,8 +122,16 @@ impl Scene<'_> {
                 let Some(barrier) = &event.barrier else { continue };
                 let stuck = path.stop == Stop::AtBarrier && i + 1 == path.events.len();
                 let lanes = event.lanes.count_ones();
-                let mut this =
-                    Use { at: (t, i), arrives: true, waits: true, stuck, count: None, reduces: None, lanes };
+                let mut this = Use {
+                    at: (t, i),
+                    arrives: true,
+                    waits: true,
+                    stuck,
+                    count: None,
+                    reduces: None,
+                    lanes,
+                    gives: None,
+                };
                 let object = match barrier {
                     Barrier::Named { id, instance, count, waits, reduces } => {
                         (this.waits, this.count, this.reduces) = (*waits, *count, *reduces);
@@ -134,6 +149,11 @@ impl Scene<'_> {
                         this.count = Some(*mask); // for warps: the lanes that take part
                         // Only arrivals with the same mask are of one phase.
                         (Kind::Warp, self.leader(t, false), *mask, None)
+                    }
+                    Barrier::Exchange { circle, gift, answer } => {
+                        this.count = Some(u128::from(circle.1));
+                        this.gives = Some((*circle, *gift, *answer));
+                        (Kind::Exchange(circle.0), self.leader(t, false), u128::from(circle.1), None)
                     }
                 };
                 out.entry(object).or_default().push(this);
@@ -280,7 +300,8 @@ impl Scene<'_> {
     fn in_turn(&self, object: Object, uses: &[Use]) -> Option<Phases> {
         let lanes = |i: usize| self.paths[uses[i].at.0].events[uses[i].at.1].lanes;
         let number = |i: usize| {
-            let shared = |j: usize| object.0 == Kind::Warp || lanes(j) >> lanes(i).trailing_zeros() & 1 == 1;
+            let shared =
+                |j: usize| object.0 != Kind::Cluster || lanes(j) >> lanes(i).trailing_zeros() & 1 == 1;
             let earlier = (0..i).filter(|j| uses[*j].at.0 == uses[i].at.0);
             earlier.filter(|j| uses[*j].waits && shared(*j)).count()
         };
@@ -289,7 +310,7 @@ impl Scene<'_> {
             None => self.same_cluster(t, object.1),
             Some(mask) => {
                 let place = &self.program.threads[t].place;
-                let named = place.lane().is_none_or(|lane| mask >> lane & 1 == 1);
+                let named = place.mask == 0 || u128::from(place.mask) & mask != 0;
                 self.same_warp(t, object.1) && named
             }
         };
@@ -305,6 +326,13 @@ impl Scene<'_> {
             if a.waits && complete(i, p) == a.stuck {
                 return None;
             }
+            let here = || (0..uses.len()).filter(|j| phase[*j] == p).filter_map(|j| Some(uses[j].gives?.1));
+            if let Some((circle, gift, assumed)) = a.gives
+                && !a.stuck
+                && answer(circle, &gift, &here().collect::<Vec<Gift>>()) != assumed
+            {
+                return None;
+            }
             out.phase.insert(a.at, u16::try_from(p).expect("an execution has fewer events"));
             if a.waits && complete(i, p) {
                 let gone = (0..self.paths.len()).filter(|t| member(i, *t) && !arrived(*t, p));
@@ -312,11 +340,15 @@ impl Scene<'_> {
             }
             for j in 0..uses.len() {
                 let (b, q) = (uses[j], phase[j]);
-                if p < q {
+                if p < q && a.gives.is_none() {
                     out.later.insert((a.at, b.at));
                 }
                 if p == q && a.at != b.at && a.arrives && b.waits && complete(j, p) {
-                    let pairs = if object.0 == Kind::Cluster { &mut out.cluster } else { &mut out.warp };
+                    let pairs = match object.0 {
+                        Kind::Cluster => &mut out.cluster,
+                        Kind::Exchange(_) => &mut out.rendezvous,
+                        Kind::Named | Kind::Warp => &mut out.warp,
+                    };
                     pairs.insert((a.at, b.at));
                     out.needs.insert((b.at, a.at));
                 }
@@ -333,6 +365,7 @@ impl Phases {
         out.named.extend(&other.named);
         out.cluster.extend(&other.cluster);
         out.warp.extend(&other.warp);
+        out.rendezvous.extend(&other.rendezvous);
         out.later.extend(&other.later);
         out.needs.extend(&other.needs);
         out.exits.extend(&other.exits);

@@ -13,12 +13,12 @@ use super::pairs::Events;
 use super::space::Range;
 use super::state::{Paths, Runner, State};
 use super::tags::{bit, proxy_tag, store_tags};
-use super::{allocator, copies, mbarrier, proxies, tensor, tile, waits};
+use super::{allocator, copies, exchange, mbarrier, proxies, tensor, tile, waits};
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{
-    AsyncCopy, BarKind, Control, FenceOrder, Guard, Instr, Op, Operand, ProxyFence, Reg, RegInit, ThreadId,
+    AsyncCopy, BarKind, Control, Exchange, FenceOrder, Guard, Instr, Op, Operand, ProxyFence, Reg, RegInit,
+    ThreadId,
 };
-use moire_program::registers::only_registers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -99,7 +99,7 @@ impl Runner<'_> {
         if s.events.len() > 100 {
             return Err(Refusal::TooMany("events of a thread"));
         }
-        if !only_registers(&instr.op) && tensor::uses_unknown(s, instr) {
+        if !self.only_registers(s, &instr.op) && tensor::uses_unknown(s, instr) {
             return Err(Refusal::Unsupported("the use of unknown data".into()));
         }
         if self.warpgroup() && copies::disturbs(s, instr) {
@@ -127,6 +127,7 @@ impl Runner<'_> {
             let Some(instr) = body.get(pc) else {
                 return self.arrive_at_exit(s, out);
             };
+            let only_registers = self.only_registers(&s, &instr.op);
             self.admit(&mut s, instr)?;
             if let Some(taken) = instr.guard.and_then(|g| s.lanes.disagree(g)) {
                 if self.parted(&mut s, instr, taken) {
@@ -135,17 +136,18 @@ impl Runner<'_> {
                 s.lanes.only(taken);
                 s.aside = true;
             }
-            if !only_registers(&instr.op)
+            if !only_registers
+                && !votes(&instr.op)
                 && let Some(refusal) = s.lanes.refuse(instr)
             {
                 return Err(refusal);
             }
             let more = self.selection(&s, instr);
             let runs = self.guarded(&mut s, instr);
-            if runs && (instr.guard.is_none() || !only_registers(&instr.op)) {
+            if runs && (instr.guard.is_none() || !only_registers) {
                 tensor::reading(self, &mut s, instr);
             }
-            if only_registers(&instr.op) {
+            if only_registers {
                 if runs {
                     self.each_lane(&mut s, instr);
                 }
@@ -179,6 +181,9 @@ impl Runner<'_> {
                     return waits::barrier(self, s, instr, todo, out);
                 }
                 Op::Mbarrier(_) | Op::Tile(_) => return self.questions(s, instr, todo),
+                Op::Control(Control::Elect { .. } | Control::Collective(_)) => {
+                    return exchange::exchange(self, s, instr, todo, out);
+                }
                 op if allocator::concerns(op) => return allocator::allocation(self, s, instr, todo, out),
                 _ => {
                     self.effect(&mut s, instr)?;
@@ -187,6 +192,11 @@ impl Runner<'_> {
                 }
             }
         }
+    }
+
+    /// Whether an instruction touches nothing but registers of this thread.
+    pub(super) fn only_registers(&self, s: &State, op: &Op) -> bool {
+        moire_program::registers::only_registers(op) && !exchange::waits(self, s, op)
     }
 
     /// Instructions with one continuation for each answer they may get.
@@ -211,7 +221,7 @@ impl Runner<'_> {
     fn guarded(&self, s: &mut State, instr: &Instr) -> bool {
         let Some(Guard { reg, negated }) = instr.guard else { return true };
         let (value, deps) = self.operand(s, Operand::Reg(reg));
-        let selects = only_registers(&instr.op);
+        let selects = self.only_registers(s, &instr.op);
         if !selects {
             s.control |= deps;
             s.open.push((deps, self.flow.meets[&s.pc]));
@@ -280,7 +290,7 @@ impl Runner<'_> {
                 | Op::AsyncCopy(_)
                 | Op::Wgmma(_)
                 | Op::ProxyOrder(_)
-                | Op::Control(Control::TryCancel { .. })
+                | Op::Control(Control::TryCancel { .. } | Control::Elect { .. } | Control::Collective(_))
                 | Op::Bar { .. }
                 | Op::WarpSync { .. }
         );
@@ -366,4 +376,9 @@ impl Runner<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether lanes may give different predicates to an instruction.
+fn votes(op: &Op) -> bool {
+    matches!(op, Op::Control(Control::Collective(c)) if matches!(c.form, Exchange::Vote(_)))
 }

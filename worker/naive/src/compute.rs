@@ -6,7 +6,6 @@ use super::operands::{used, written};
 use super::pairs::Events;
 use super::state::{Runner, State};
 use moire_program::ir::{Control, Instr, Op, Operand, Reg};
-use moire_program::registers::only_registers;
 
 impl Runner<'_> {
     /// Register instructions.
@@ -104,7 +103,7 @@ impl Runner<'_> {
                 let _ = s.lanes.exit(taken);
                 s.pc += 1;
             }
-            op if only_registers(op) => {
+            op if self.only_registers(s, op) => {
                 s.lanes.only(taken);
                 self.each_lane(s, instr);
                 s.lanes.again();

@@ -2,6 +2,7 @@
 
 use super::deed::Count;
 use super::effect::Effect;
+use super::exchange::{Answer, Circle, Gift};
 use super::motion::{Motion, Sphere};
 use super::pairs::Events;
 use super::seize::Seize;
@@ -32,6 +33,12 @@ pub(super) enum Barrier {
     ClusterWait,
     Warp {
         mask: u128,
+    },
+    /// Which exchange, what this thread gives, and the answer the path assumes.
+    Exchange {
+        circle: Circle,
+        gift: Gift,
+        answer: Answer,
     },
 }
 

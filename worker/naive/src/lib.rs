@@ -31,6 +31,7 @@ mod copies;
 mod deed;
 mod effect;
 mod event;
+mod exchange;
 mod flow;
 mod history;
 mod judge;
@@ -52,7 +53,8 @@ mod waits;
 use allocator::Readings;
 use barriers::{Dealt, Phases, Scene};
 use choices::{Choices, Known, Part, Slot};
-use event::{Event, Path, Refusal, Stop};
+use event::{Barrier, Event, Path, Refusal, Stop};
+use exchange::Pool;
 use history::{Histories, Meaning, histories, meaning, orders};
 use judge::{Constants, Execution, Graph, Judge};
 use moire_cat::Model;
@@ -252,16 +254,25 @@ impl<'a> Search<'a> {
             .collect();
         let mut domain: Domain =
             (0..self.memory.cells.len()).map(|c| BTreeSet::from([self.memory.initial(c)])).collect();
+        let mut pool = Pool::new();
         for round in 0.. {
             let mut all: Vec<Paths> = Vec::new();
             for thread in threads.clone() {
                 let (program, memory, flow) = (self.program, &self.memory, &flows[thread]);
-                all.push(Runner { program, memory, thread, flow, domain: &domain, rules }.run()?);
+                all.push(
+                    Runner { program, memory, thread, flow, domain: &domain, pool: &pool, rules }.run()?,
+                );
             }
-            let before = domain.clone();
+            let before = (domain.clone(), pool.clone());
             let mut writes = 0;
-            for paths in &all {
-                let written = |p: &Path| p.events.iter().filter(|e| e.is(sets::W)).count();
+            for (thread, paths) in all.iter().enumerate() {
+                let gives = |e: &Event| e.is(sets::W) || e.is(sets::COLLECTIVE);
+                let written = |p: &Path| p.events.iter().filter(|e| gives(e)).count();
+                for event in paths.paths.iter().flat_map(|p| &p.events) {
+                    if let Some(Barrier::Exchange { circle, gift, .. }) = event.barrier {
+                        pool.entry((thread, circle)).or_default().insert(gift);
+                    }
+                }
                 writes += paths.paths.iter().map(written).max().unwrap_or(0);
                 for event in paths.paths.iter().flat_map(|p| &p.events).filter(|e| e.is(sets::W)) {
                     event.cells.iter().for_each(|(cell, value)| {
@@ -269,7 +280,7 @@ impl<'a> Search<'a> {
                     });
                 }
             }
-            if domain == before || round > writes {
+            if (&domain, &pool) == (&before.0, &before.1) || round > writes {
                 self.note(|s| s.cut = all.iter().any(|p| p.cut));
                 return Ok(self.group(all));
             }

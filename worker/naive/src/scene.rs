@@ -302,6 +302,7 @@ impl<'a> Scenery<'a> {
         graph.relations[rels::SYNCBAR] = pairs(&phases.named);
         graph.relations[rels::SYNC_CLUSTER] = pairs(&phases.cluster);
         graph.relations[rels::SYNC_WARP] = pairs(&phases.warp);
+        graph.relations[rels::RENDEZVOUS] = pairs(&phases.rendezvous);
         graph.relations[rels::BAR_PHASE] = pairs(&phases.later);
     }
 

@@ -2,6 +2,7 @@
 
 use super::arith::low;
 use super::event::{Event, Path, Stop, UNKNOWN};
+use super::exchange::Pool;
 use super::flow::Flow;
 use super::lanes::Lanes;
 use super::motion::Fleet;
@@ -95,6 +96,8 @@ pub(super) struct Runner<'a> {
     pub(super) thread: usize,
     pub(super) flow: &'a Flow,
     pub(super) domain: &'a Domain,
+    /// What threads give at exchanges.
+    pub(super) pool: &'a Pool,
     pub(super) rules: Rules,
 }
 

@@ -31,6 +31,12 @@ pub(super) fn barrier(
         }
         _ => return Ok(()),
     };
+    if let Barrier::Warp { mask } = barrier
+        && run.program.threads[run.thread].place.mask & s.lanes.active & !u32::try_from(mask).unwrap_or(0)
+            != 0
+    {
+        s.flags.insert(flag::MASK);
+    }
     if !takes_place(&mut s, &barrier) {
         s.pc += 1;
         todo.push(s);

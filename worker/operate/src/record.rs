@@ -9,7 +9,7 @@ use crate::finding::Stop;
 use crate::layout::{Layout, Span};
 use crate::rows;
 use crate::settings::{Accumulator, Pipeline, Settings};
-use moire_program::ir::MmaKind;
+use moire_program::ir::{Exchange, MmaKind};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -142,8 +142,24 @@ pub(crate) struct Object {
 /// A barrier of a CTA, by number and count, or of a warp, by mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Barrier {
-    Cta { cta: usize, id: i128, part: Option<u32> },
-    Warp { cta: usize, warp: u16, mask: u32, alone: Option<usize> },
+    Cta {
+        cta: usize,
+        id: i128,
+        part: Option<u32>,
+    },
+    Warp {
+        cta: usize,
+        warp: u16,
+        mask: u32,
+        alone: Option<usize>,
+    },
+    /// Lanes that exchange values, or elect one of them. No order passes.
+    Lanes {
+        cta: usize,
+        warp: u16,
+        mask: u32,
+        form: Option<Exchange>,
+    },
 }
 
 /// The content of a record.

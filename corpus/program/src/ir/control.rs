@@ -1,9 +1,9 @@
-//! Election of a lane, launch control of grids and clusters, and instructions without a meaning here.
+//! Election of a lane, exchanges among lanes, launch control of grids and clusters, and instructions without a meaning here.
 //!
 //! PTX ISA 9.2, 9.7.13.14 (`elect.sync`), 9.7.13.16 (`griddepcontrol`), 9.7.13.17 (`clusterlaunchcontrol`), 9.7.20.
 
 use super::parts::{Part, Role, parts_of};
-use super::{Address, Op, Operand, Placement, Program, Reg, Space};
+use super::{Address, Collective, Op, Operand, Placement, Program, Reg, Space};
 
 /// One such instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum Control {
         /// Lanes taking part.
         mask: Operand,
     },
+    /// `vote.sync`, `shfl.sync`, `match.sync`, `redux.sync`
+    Collective(Collective),
     /// `griddepcontrol.launch_dependents`
     LaunchDependents,
     /// `griddepcontrol.wait`: the grids this one depends on are complete and their writes visible.
@@ -131,6 +133,7 @@ impl Control {
     pub fn name(&self) -> &'static str {
         match self {
             Control::Elect { .. } => "elect.sync",
+            Control::Collective(collective) => collective.name(),
             Control::LaunchDependents => "griddepcontrol.launch_dependents",
             Control::WaitDependencies => "griddepcontrol.wait",
             Control::TryCancel { .. } => "clusterlaunchcontrol.try_cancel",
@@ -150,6 +153,7 @@ parts_of!(Control, |control, see| match control {
         see(Part::Write(pred));
         see(Part::Source(mask, Role::Data));
     }
+    Control::Collective(collective) => collective.each(see),
     Control::TryCancel { addr, mbarrier, .. } => {
         addr.each(see);
         mbarrier.each(see);

@@ -24,7 +24,8 @@ pub(super) fn check(report: &mut Report<'_>) {
 
 /// Refuses an instruction about the lanes of a warp where the text does not say which of them its threads are.
 pub(super) fn lanes_said(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
-    if !matches!(instr.op, Op::WarpSync { .. } | Op::Control(Control::Elect { .. })) {
+    if !matches!(instr.op, Op::WarpSync { .. } | Op::Control(Control::Elect { .. } | Control::Collective(_)))
+    {
         return;
     }
     let place = &thread.place;
@@ -100,7 +101,14 @@ fn placed(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
     if thread.place.host && (barrier || shared) {
         report.at("placement", thread, instr, "a host thread is in no CTA", None);
     }
-    if let (Op::WarpSync { mask: Operand::Imm(mask) }, Some(lane)) = (&instr.op, thread.place.lane())
+    let mask = match &instr.op {
+        Op::WarpSync { mask } => Some(mask),
+        Op::Control(Control::Elect { mask, .. }) => Some(mask),
+        Op::Control(Control::Collective(collective)) => Some(&collective.mask),
+        _ => None,
+    };
+    let alone = thread.place.lane().filter(|_| !thread.place.several());
+    if let (Some(Operand::Imm(mask)), Some(lane)) = (mask, alone)
         && mask >> lane & 1 == 0
     {
         let what = format!("the mask leaves out lane {lane}, which executes it");

@@ -122,12 +122,23 @@ fn wgmma(product: &WgmmaProduct, out: &mut Widths) {
     enable(product.input, out);
 }
 
+fn collective(c: &Collective, out: &mut Widths) {
+    let (dst, src) = match c.form {
+        Exchange::Vote(Vote::Ballot) => (32, PREDICATE),
+        Exchange::Vote(_) => (PREDICATE, PREDICATE),
+        _ => (32, 32),
+    };
+    out.extend([(Operand::Reg(c.dst), dst), (c.src, src), (c.from[0], 32), (c.from[1], 32), (c.mask, 32)]);
+    out.extend(c.pred.map(|p| (Operand::Reg(p), PREDICATE)));
+}
+
 fn control(op: &Control, out: &mut Widths) {
     match op {
         Control::Elect { dst, pred, mask } => {
             out.extend(dst.map(|d| (Operand::Reg(d), 32)));
             out.extend([(Operand::Reg(*pred), PREDICATE), (*mask, 32)]);
         }
+        Control::Collective(c) => collective(c, out),
         Control::QueryCancel { ask, dst, src } => {
             let bits = if *ask == CancelQuery::IsCanceled { PREDICATE } else { 32 };
             out.extend(dst.iter().flatten().map(|d| (Operand::Reg(*d), bits)));

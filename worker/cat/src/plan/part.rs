@@ -93,7 +93,9 @@ impl Kind {
     /// Whether a relation that the engine chooses is empty for every choice.
     fn never(self, relation: usize) -> bool {
         match relation {
-            rels::SYNCBAR | rels::SYNC_CLUSTER | rels::SYNC_WARP | rels::BAR_PHASE => self.no(sets::B),
+            rels::SYNCBAR | rels::SYNC_CLUSTER | rels::SYNC_WARP | rels::RENDEZVOUS | rels::BAR_PHASE => {
+                self.no(sets::B)
+            }
             rels::MBAR_ORDER..=rels::MBAR_SEEN => {
                 self.no(sets::MBAR) && self.no(sets::TC_ARRIVE) && self.no(sets::COPY_DONE)
             }

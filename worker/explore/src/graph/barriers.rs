@@ -5,6 +5,7 @@
 use super::events::Events;
 use super::ids::EventId;
 use super::row;
+use crate::thread::collective::{Gift, result};
 use crate::thread::event::barrier::{BarrierObject, BarrierUse};
 use crate::thread::flow::successors;
 use crate::thread::ids::Table;
@@ -25,7 +26,7 @@ pub(crate) fn meet(program: &Program, object: &BarrierObject, a: ThreadId, b: Th
     match object {
         BarrierObject::Cta { .. } => p.same_cta(q),
         BarrierObject::Cluster => p.includes(Scope::Cluster, q),
-        BarrierObject::Warp { .. } => {
+        BarrierObject::Warp { .. } | BarrierObject::Collective { .. } => {
             a == b || (p.same_cta(q) && p.warp == q.warp && p.lane().is_some() && q.lane().is_some())
         }
     }
@@ -33,8 +34,8 @@ pub(crate) fn meet(program: &Program, object: &BarrierObject, a: ThreadId, b: Th
 
 /// Whether a thread is among those a barrier waits for.
 pub(crate) fn names(program: &Program, object: &BarrierObject, thread: ThreadId) -> bool {
-    let lane = program.threads[thread.index()].place.lane().unwrap_or(0);
-    !matches!(object, BarrierObject::Warp { mask } if mask >> lane & 1 == 0)
+    let lanes = program.threads[thread.index()].place.lanes();
+    !matches!(object, BarrierObject::Warp { mask } | BarrierObject::Collective { mask, .. } if mask & lanes == 0)
 }
 
 impl Phases {
@@ -181,7 +182,9 @@ impl Phases {
                 BarrierObject::Cta { .. } => rels::SYNCBAR,
                 BarrierObject::Cluster => rels::SYNC_CLUSTER,
                 BarrierObject::Warp { .. } => rels::SYNC_WARP,
+                BarrierObject::Collective { .. } => rels::RENDEZVOUS,
             };
+            let ordered = relation != rels::RENDEZVOUS;
             if dialect(barrier) {
                 if phase == 0 && b.waits {
                     row::set(g.related_mut(relation, id), other);
@@ -196,6 +199,7 @@ impl Phases {
                 if b.arrives && barrier.waits {
                     row::set(g.related_mut(relation, other), id);
                 }
+            } else if !ordered {
             } else if theirs < phase {
                 row::set(g.related_mut(rels::BAR_PHASE, other), id);
             } else {
@@ -207,7 +211,10 @@ impl Phases {
     pub(crate) fn leave_phase<const W: usize>(&mut self, g: &mut Events<'_, W>, id: EventId) {
         row::clear(&mut g.present, id);
         self.of[id] = None;
-        g.unrelate(&[rels::SYNCBAR, rels::SYNC_CLUSTER, rels::SYNC_WARP, rels::BAR_PHASE], id);
+        g.unrelate(
+            &[rels::SYNCBAR, rels::SYNC_CLUSTER, rels::SYNC_WARP, rels::RENDEZVOUS, rels::BAR_PHASE],
+            id,
+        );
     }
 
     /// Whether the phase this placed event joined has all it waits for.
@@ -296,22 +303,25 @@ impl Phases {
         })
     }
 
-    /// What `bar.red` hands to its thread.
+    /// What `bar.red` or a collective instruction hands to its thread.
     pub(crate) fn reduction<const W: usize>(&self, g: &Events<'_, W>, id: EventId) -> Value {
         let event = &g[id];
-        let Some(thread) = event.thread else { return 0 };
-        let Op::Bar { kind: BarKind::Red { op, .. }, .. } = g.code(thread).body[event.emitted.pc].op else {
+        let (Some(thread), Some(barrier), phase) = (event.thread, event.barrier(), self.of[id]) else {
             return 0;
         };
-        let (Some(barrier), phase) = (g[id].barrier(), self.of[id]) else { return 0 };
-        let others = self.companions(g, id, barrier.object).into_iter().filter(|c| self.of[*c] == phase);
-        let lanes = |c: EventId| g[c].emitted.lanes.count();
-        let preds: Vec<(bool, u32)> =
-            others.chain([id]).filter_map(|c| Some((g[c].barrier()?.pred, lanes(c)))).collect();
-        match op {
-            BarRed::Popc => preds.iter().filter(|p| p.0).map(|p| Value::from(p.1)).sum(),
-            BarRed::And => Value::from(preds.iter().all(|p| p.0)),
-            BarRed::Or => Value::from(preds.iter().any(|p| p.0)),
+        let of = |c: EventId| Some((g[c].emitted.lanes.active, g[c].barrier()?));
+        let gifts = || -> Vec<Gift> {
+            let others = self.companions(g, id, barrier.object).into_iter();
+            others.filter(|c| self.of[*c] == phase).chain([id]).filter_map(of).collect()
+        };
+        match g.code(thread).body[event.emitted.pc].op {
+            Op::Bar { kind: BarKind::Red { op, .. }, .. } => match op {
+                BarRed::Popc => gifts().iter().map(|g| Value::from(g.1.votes.count_ones())).sum(),
+                BarRed::And => Value::from(gifts().iter().all(|g| g.1.votes == g.0)),
+                BarRed::Or => Value::from(gifts().iter().any(|g| g.1.votes != 0)),
+            },
+            Op::Control(_) => result(event.emitted.lanes.active.trailing_zeros(), &barrier, &gifts()),
+            _ => 0,
         }
     }
 }

@@ -101,7 +101,8 @@ impl<const W: usize> View for Hopeful<'_, '_, W> {
 /// hands back, and a question to an mbarrier is asked until the answer is yes.
 fn foreseeable(thread: &Thread, flow: &Flow, pc: usize) -> bool {
     match &thread.body[pc].op {
-        Op::Bar { kind: BarKind::Red { .. }, .. } => false,
+        Op::Bar { kind: BarKind::Red { .. }, .. }
+        | Op::Control(Control::Elect { .. } | Control::Collective(_)) => false,
         Op::Mbarrier(m) => match m.op {
             MbarrierOp::Wait(_) => flow.asked_until_yes[pc],
             _ => m.dst().is_none(),
@@ -155,7 +156,10 @@ fn future<'g, const W: usize>(g: &'g Graph<'_, W>, thread: ThreadId) -> &'g RunA
             // the answer is yes is not held.
             let asks = matches!(operation, Operation::Mbarrier(MbarUse { act: Act::Wait { .. }, .. }));
             let foreseen = foreseeable(g.events.code(thread), flow, e.pc);
-            let answered = asks && view.0.answer(e.index).is_some();
+            let exchanges =
+                matches!(e.kind, Kind::Barrier(b) if matches!(b.object, BarrierObject::Collective { .. }));
+            let answered =
+                asks && view.0.answer(e.index).is_some() || exchanges && view.0.passed(e.index).is_some();
             guessed |= !foreseen && !answered;
             if foreseen || !asks {
                 items.push(Item {

@@ -14,6 +14,23 @@ pub(crate) fn barrier<V: View>(m: &mut Machine<'_, V>, instr: &Instr, pc: usize)
     if !counts(m, instr, &barrier)? {
         return Ok(());
     }
+    if let BarrierObject::Warp { mask } = barrier.object {
+        within(m, mask, instr.line);
+    }
+    let Some(value) = arrive(m, instr, pc, (barrier, deps, relaxed))? else { return Ok(()) };
+    if let Op::Bar { kind: BarKind::Red { dst, .. }, .. } = instr.op {
+        m.regs[dst.index()] = RegState { value: Some(value), deps: Deps::NONE };
+    }
+    Ok(())
+}
+
+/// Adds the event of an arrival or a wait. Returns what it hands back, if it waits.
+pub(crate) fn arrive<V: View>(
+    m: &mut Machine<'_, V>,
+    instr: &Instr,
+    pc: usize,
+    (barrier, deps, relaxed): (BarrierUse, Deps, bool),
+) -> Result<Option<Value>, TraceEnd> {
     if barrier.waits {
         m.lanes.may_wait(instr.line)?;
     }
@@ -22,13 +39,16 @@ pub(crate) fn barrier<V: View>(m: &mut Machine<'_, V>, instr: &Instr, pc: usize)
     let index = event.index;
     m.events.push(Some(event));
     if !barrier.waits {
-        return Ok(());
+        return Ok(None);
     }
-    let Some(value) = m.view.passed(index) else { return Err(TraceEnd::Barrier(index)) };
-    if let Op::Bar { kind: BarKind::Red { dst, .. }, .. } = instr.op {
-        m.regs[dst.index()] = RegState { value: Some(value), deps: Deps::NONE };
+    m.view.passed(index).map(Some).ok_or(TraceEnd::Barrier(index))
+}
+
+/// Raises the flag of a lane that executes an instruction whose mask leaves it out (9.7.13.2: undefined).
+pub(crate) fn within<V: View>(m: &mut Machine<'_, V>, mask: u32, line: u32) {
+    if m.place().lane().is_some() && m.lanes.active & !mask != 0 {
+        m.flags.insert((flag::MASK, line));
     }
-    Ok(())
 }
 
 /// Raises a flag if the arrival breaks a rule of its barrier; whether it still counts. One that does not is no event.
@@ -68,7 +88,15 @@ fn barrier_use<V: View>(m: &Machine<'_, V>, instr: &Instr) -> Result<(BarrierUse
         let state = m.operand(o);
         state.value.map(|v| (sign_extend(v, 64), state.deps)).ok_or(TraceEnd::Pending(state.deps))
     };
-    let plain = |object, arrives, waits| BarrierUse { object, count: None, arrives, waits, pred: false };
+    let plain = |object, arrives, waits| BarrierUse {
+        object,
+        count: None,
+        arrives,
+        waits,
+        votes: 0,
+        given: 0,
+        from: [0; 2],
+    };
     match &instr.op {
         Op::Bar { kind, id, count, instance } => {
             let (id, mut deps) = known(*id)?;
@@ -90,7 +118,7 @@ fn barrier_use<V: View>(m: &Machine<'_, V>, instr: &Instr) -> Result<(BarrierUse
             barrier.count = total;
             if let BarKind::Red { pred, .. } = kind {
                 let (value, more) = known(Operand::Reg(pred.reg))?;
-                barrier.pred = (value != 0) != pred.negated;
+                barrier.votes = if (value != 0) == pred.negated { 0 } else { m.lanes.active };
                 deps = deps.with(more);
             }
             Ok((barrier, deps, false))

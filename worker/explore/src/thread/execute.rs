@@ -4,6 +4,7 @@ use super::access;
 use super::allocator;
 use super::arith;
 use super::barrier;
+use super::collective;
 use super::copies;
 use super::event::Kind;
 use super::event::labels::{
@@ -24,6 +25,9 @@ use moire_program::ir::*;
 pub(crate) fn operation<V: View>(m: &mut Machine<'_, V>, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
     m.unit += 1;
     m.known(instr)?;
+    if matches!(instr.op, Op::Control(Control::Elect { .. } | Control::Collective(_))) {
+        return collective::collective(m, instr, pc);
+    }
     arith::agreed(m, instr)?;
     let done = emit(m, instr, pc);
     for reg in defines(&instr.op) {

@@ -335,7 +335,8 @@ fn quiet_region(body: &[Instr], succ: &[Next], pc: usize, end: usize) -> Option<
         if at == end || !seen.insert(at) {
             continue;
         }
-        let inside = at > pc && at < end && at < body.len();
+        let elects = |op: &Op| matches!(op, Op::Control(moire_program::ir::Control::Elect { .. }));
+        let inside = at > pc && at < end && at < body.len() && !elects(&body[at].op);
         if !inside
             || !(only_registers(&body[at].op) || matches!(body[at].op, Op::Bra { target } if target > at))
         {

@@ -12,6 +12,7 @@ pub(crate) mod allocator;
 pub(crate) mod arith;
 pub(crate) mod barrier;
 mod busy;
+pub(crate) mod collective;
 mod copies;
 pub(crate) mod event;
 mod execute;

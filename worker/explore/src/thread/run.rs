@@ -9,6 +9,7 @@
 //! says it.
 
 use super::arith;
+use super::collective::only_registers;
 use super::event::Kind;
 use super::event::deps::{Deps, THREAD_EVENTS};
 use super::event::labels::labels;
@@ -25,7 +26,6 @@ use super::warpgroup;
 use moire_cat::vocabulary::sets;
 use moire_execution::leaf::asked;
 use moire_program::ir::*;
-use moire_program::registers::only_registers;
 use std::cell::OnceCell;
 
 /// Head, events before the iteration, live registers at its start, and those of them that differ among lanes.
@@ -147,7 +147,7 @@ fn step<V: View>(m: &mut Machine<'_, V>, flow: &Flow, instr: &Instr, pc: usize) 
         let state = m.operand(Operand::Reg(guard.reg));
         match state.value.filter(|_| !state.deps.unknown()) {
             // A predicated register instruction is a selection: a data dependency, whatever the predicate is.
-            value if only_registers(&instr.op) => {
+            value if only_registers(m, &instr.op) => {
                 let read = uses(instr).into_iter().chain(defines(&instr.op));
                 let deps = read.fold(state.deps, |d, r| d.with(m.regs[r.index()].deps));
                 match value {
@@ -181,7 +181,7 @@ fn step<V: View>(m: &mut Machine<'_, V>, flow: &Flow, instr: &Instr, pc: usize) 
     match &instr.op {
         Op::Bra { target } => Continuation::Jump(*target),
         Op::Exit => Continuation::Jump(m.lanes.leave().unwrap_or(usize::MAX)),
-        op if only_registers(op) => {
+        op if only_registers(m, op) => {
             arith::register_step(m, op);
             Continuation::Behind
         }
@@ -233,7 +233,7 @@ fn diverge<V: View>(
             m.lanes.drop_out(taken);
             Continuation::Behind
         }
-        op if only_registers(op) => {
+        op if only_registers(m, op) => {
             m.lanes.active = taken;
             arith::by_lane(m, op, whole);
             m.lanes.active = whole;

@@ -14,7 +14,7 @@ use crate::planted::Planted;
 use crate::record::{Barrier, What};
 use crate::rows;
 use crate::state::{Meeting, State};
-use moire_program::ir::{BarKind, Op};
+use moire_program::ir::{BarKind, Control, Op};
 
 /// Lanes of all threads of a CTA.
 fn lanes_of(e: &Engine<'_>, cta: usize) -> u32 {
@@ -43,11 +43,15 @@ pub(super) fn meet(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<bool
             let place = &e.program.threads[at.thread].place;
             let alone = place.lane().is_none().then_some(at.thread);
             let mask = u32::try_from(mask).unwrap_or(u32::MAX);
-            if place.lane().is_some_and(|lane| mask >> lane & 1 == 0) {
+            if place.mask & !mask != 0 {
                 return Err(at.abstain("a lane at a barrier of others"));
             }
             (Barrier::Warp { cta: at.cta, warp: place.warp, mask, alone }, None, true)
         }
+        Op::Control(control) => match lanes_meet(e, s, at, control)? {
+            Some(barrier) => (barrier, None, true),
+            None => return Ok(true),
+        },
         _ => return Ok(true),
     };
     if count == Some(0) {
@@ -85,6 +89,32 @@ pub(super) fn meet(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<bool
     Ok(!waits || !s.threads[at.thread].held)
 }
 
+/// Where lanes of several threads meet in an exchange or an election. `None` if the thread is alone: nothing waits.
+fn lanes_meet(e: &Engine<'_>, s: &State, at: At<'_>, control: &Control) -> Result<Option<Barrier>, Stop> {
+    let (form, mask) = match control {
+        Control::Elect { mask, .. } => (None, mask),
+        Control::Collective(c) => (Some(c.form), &c.mask),
+        _ => return Ok(None),
+    };
+    let mask = u32::try_from(crate::value::low(known(e, s, at, *mask)?, 32)).unwrap_or(u32::MAX);
+    let place = &e.program.threads[at.thread].place;
+    if place.mask & !mask != 0 {
+        return Err(at.abstain("a lane at an exchange of others"));
+    }
+    let other = |t: &usize| {
+        let p = &e.program.threads[*t].place;
+        *t != at.thread && p.warp == place.warp && p.mask & mask != 0
+    };
+    let company = place.mask != 0 && e.layout.ctas[at.cta].iter().any(other);
+    Ok(company.then_some(Barrier::Lanes { cta: at.cta, warp: place.warp, mask, form }))
+}
+
+/// Whether other threads take part in an election.
+pub(super) fn elects_together(e: &Engine<'_>, s: &State, at: At<'_>) -> bool {
+    let Op::Control(control @ Control::Elect { .. }) = &at.instr.op else { return false };
+    !matches!(lanes_meet(e, s, at, control), Ok(None))
+}
+
 /// Abstains where the same barrier is used with different counts.
 fn apart(s: &State, at: At<'_>, barrier: Barrier) -> Result<(), Stop> {
     let Barrier::Cta { cta, id, part } = barrier else { return Ok(()) };
@@ -102,11 +132,13 @@ fn all_there(e: &Engine<'_>, s: &State, barrier: Barrier) -> bool {
     match barrier {
         Barrier::Cta { cta, .. } => e.layout.ctas[cta].iter().all(|t| there(*t)),
         Barrier::Warp { alone: Some(_), .. } => true,
-        Barrier::Warp { cta, warp, mask, .. } => e.layout.ctas[cta].iter().all(|t| {
-            let place = &e.program.threads[*t].place;
-            let named = place.lane().is_some_and(|lane| mask >> lane & 1 == 1);
-            place.warp != warp || !named || there(*t)
-        }),
+        Barrier::Warp { cta, warp, mask, .. } | Barrier::Lanes { cta, warp, mask, .. } => {
+            e.layout.ctas[cta].iter().all(|t| {
+                let place = &e.program.threads[*t].place;
+                let named = place.mask & mask != 0;
+                place.warp != warp || !named || there(*t)
+            })
+        }
     }
 }
 
@@ -138,9 +170,10 @@ fn complete(e: &mut Engine<'_>, s: &mut State, barrier: Barrier, line: u32) -> R
     let held = vector(e, s, first);
     empty(e, s, first);
     let warp = matches!(barrier, Barrier::Warp { .. });
+    let bare = matches!(barrier, Barrier::Lanes { .. });
     let reach = Reach {
-        ordered: !(warp && e.settings.unordered_warp_barrier),
-        levels: !(warp && e.settings.bare_warp_barrier),
+        ordered: !bare && !(warp && e.settings.unordered_warp_barrier),
+        levels: !bare && !(warp && e.settings.bare_warp_barrier),
     };
     let meeting = s.meetings.entry(barrier).or_default();
     let members = std::mem::take(&mut meeting.members);
@@ -234,7 +267,8 @@ pub(crate) fn without(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Resul
         .keys()
         .copied()
         .filter(|b| match b {
-            Barrier::Cta { cta: c, part: None, .. } | Barrier::Warp { cta: c, .. } => *c == cta,
+            Barrier::Cta { cta: c, part: None, .. } => *c == cta,
+            Barrier::Warp { cta: c, .. } | Barrier::Lanes { cta: c, .. } => *c == cta,
             Barrier::Cta { .. } => false,
         })
         .collect();

@@ -115,7 +115,7 @@ fn leave(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<(), Stop> {
 fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<Moved, Stop> {
     let moved = |goes: bool| if goes { Moved::Waited } else { Moved::Blocked };
     match &at.instr.op {
-        op if only_registers(op) => {
+        op if only_registers(op) && !barrier::elects_together(e, s, at) => {
             registers::compute(e, s, at);
             Ok(Moved::On)
         }
@@ -144,7 +144,11 @@ fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<Moved, Stop>
         }
         Op::Tcgen05(op) => tensor::tensor(e, s, at, op).map(|()| Moved::On),
         Op::AsyncCopy(op) => copy::copy(e, s, at, op).map(|()| Moved::On),
-        Op::Control(Control::Elect { .. }) => Ok(Moved::On),
+        Op::Control(Control::Elect { .. } | Control::Collective(_)) => {
+            let goes = barrier::meet(e, s, at)?;
+            registers::compute(e, s, at);
+            Ok(moved(goes))
+        }
         Op::Control(_) => copy::control(e, s, at).map(|()| Moved::On),
         op => Err(at.abstain(name(op))),
     }

@@ -47,7 +47,11 @@ pub(super) fn compute(e: &Engine<'_>, s: &mut State, at: At<'_>) {
         s.threads[at.thread].regs[dst.index()] = value;
         return;
     }
-    let Op::Control(Control::Elect { dst, pred, mask }) = &at.instr.op else { return };
+    let Op::Control(Control::Elect { dst, pred, mask }) = &at.instr.op else {
+        // What lanes give each other is not followed.
+        let regs = &mut s.threads[at.thread].regs;
+        return moire_program::registers::written(&at.instr.op, &mut |reg| regs[reg.index()] = Val::Unknown);
+    };
     let place = &e.program.threads[at.thread].place;
     let leader = operand(e, s, at.thread, *mask).known().map(|m| u128::from(low(m, 32).trailing_zeros()));
     let first = u128::from(place.lane().unwrap_or(0));

@@ -41,6 +41,8 @@ pub(super) fn control(step: &mut Step<'_, '_>, control: &Control) -> Result<Then
             Ok(Then::Next)
         }
         Control::Repeat(_) | Control::EndRepeat => step.abstain("repeat"),
+        // Kernels are read with a table of their own for these.
+        Control::Collective(collective) => step.abstain(collective.name()),
         Control::WaitDependencies => {
             step.note(
                 "one grid is judged: behind griddepcontrol.wait those ahead of it are taken to be complete",

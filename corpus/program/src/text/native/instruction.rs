@@ -2,6 +2,7 @@
 
 use super::access::{load, multimem, store, update};
 use super::arithmetic::{arithmetic, branch, mov, selp, setp};
+use super::collective::{matches, redux, shuffle, vote};
 use super::control::{cluster_launch, elect, grid_dependency, ignored, wgmma};
 use super::copy::{copy, remote};
 use super::mbarrier::{mapa, mbarrier};
@@ -90,6 +91,10 @@ fn dispatch(r: &mut Reader<'_, '_>, text: &str) -> Parsed<()> {
         "tensormap" => tensormap(r, quals),
         "tile" => tile_block(r, quals),
         "elect" => elect(r, quals),
+        "vote" => vote(r, quals),
+        "shfl" => shuffle(r, quals),
+        "match" => matches(r, quals),
+        "redux" => redux(r, quals),
         "griddepcontrol" => grid_dependency(r, quals),
         "clusterlaunchcontrol" => cluster_launch(r, quals),
         name @ ("setmaxnreg" | "nanosleep" | "pmevent" | "prefetch" | "prefetchu") => ignored(r, name, quals),
@@ -107,7 +112,9 @@ fn dispatch(r: &mut Reader<'_, '_>, text: &str) -> Parsed<()> {
 
 fn unknown(r: &Reader<'_, '_>, word: &str) -> Parsed<()> {
     let mut known = CORE.to_vec();
-    known.extend(["mov", "setp", "selp", "tld", "suld", "sust", "ldc", "tile"]);
+    known.extend([
+        "mov", "setp", "selp", "tld", "suld", "sust", "ldc", "tile", "vote", "shfl", "match", "redux",
+    ]);
     known.extend(ALU_OPS.iter().map(|(w, _)| *w));
     let hint = closest(word, &known)
         .map_or_else(|| format!("known are {}", known.join(", ")), |k| format!("did you mean `{k}`?"));

@@ -11,6 +11,7 @@
 
 mod access;
 mod arithmetic;
+mod collective;
 mod condition;
 mod control;
 mod copy;

@@ -24,6 +24,7 @@ pub(super) fn control(p: &Printer<'_>, op: &Control) -> String {
         Control::Elect { dst, pred, mask } => {
             format!("elect.sync {}|{}, {}", sink(dst), p.reg(*pred), p.operand(*mask))
         }
+        Control::Collective(collective) => exchange(p, collective),
         Control::LaunchDependents | Control::WaitDependencies => op.name().to_owned(),
         Control::TryCancel { multicast, space: s, addr, mbarrier } => {
             let all = if *multicast { ".multicast::cluster::all" } else { "" };
@@ -53,6 +54,50 @@ pub(super) fn control(p: &Printer<'_>, op: &Control) -> String {
         Control::EndRepeat => "}".to_owned(),
         Control::Ignored(what) => ignored(p, what),
     }
+}
+
+/// The qualifiers of an exchange, behind the name of its family.
+pub(crate) const EXCHANGES: [(&str, Exchange); 10] = [
+    ("vote.sync.all.pred", Exchange::Vote(Vote::All)),
+    ("vote.sync.any.pred", Exchange::Vote(Vote::Any)),
+    ("vote.sync.uni.pred", Exchange::Vote(Vote::Uni)),
+    ("vote.sync.ballot.b32", Exchange::Vote(Vote::Ballot)),
+    ("shfl.sync.up.b32", Exchange::Shuffle(Shuffle::Up)),
+    ("shfl.sync.down.b32", Exchange::Shuffle(Shuffle::Down)),
+    ("shfl.sync.bfly.b32", Exchange::Shuffle(Shuffle::Butterfly)),
+    ("shfl.sync.idx.b32", Exchange::Shuffle(Shuffle::Index)),
+    ("match.any.sync.b32", Exchange::MatchAny),
+    ("match.all.sync.b32", Exchange::MatchAll),
+];
+
+/// Reductions of `redux.sync`.
+pub(crate) const REDUCTIONS: [(&str, AtomOp, Ty); 9] = [
+    ("add.u32", AtomOp::Add, Ty::U(32)),
+    ("add.s32", AtomOp::Add, Ty::S(32)),
+    ("min.u32", AtomOp::Min, Ty::U(32)),
+    ("min.s32", AtomOp::Min, Ty::S(32)),
+    ("max.u32", AtomOp::Max, Ty::U(32)),
+    ("max.s32", AtomOp::Max, Ty::S(32)),
+    ("and.b32", AtomOp::And, Ty::B(32)),
+    ("or.b32", AtomOp::Or, Ty::B(32)),
+    ("xor.b32", AtomOp::Xor, Ty::B(32)),
+];
+
+fn exchange(p: &Printer<'_>, c: &Collective) -> String {
+    let name = match c.form {
+        Exchange::Reduce(op, ty) => {
+            let form = REDUCTIONS.iter().find(|r| (r.1, r.2) == (op, ty)).map_or("?", |r| r.0);
+            format!("redux.sync.{form}")
+        }
+        form => word(&EXCHANGES, &form).to_owned(),
+    };
+    let pred = c.pred.map_or(String::new(), |pred| format!("|{}", p.reg(pred)));
+    let not = if c.negated { "!" } else { "" };
+    let from = match c.form {
+        Exchange::Shuffle(_) => format!(", {}, {}", p.operand(c.from[0]), p.operand(c.from[1])),
+        _ => String::new(),
+    };
+    format!("{name} {}{pred}, {not}{}{from}, {}", p.reg(c.dst), p.operand(c.src), p.operand(c.mask))
 }
 
 fn ignored(p: &Printer<'_>, what: &Ignored) -> String {

@@ -1,4 +1,6 @@
-//! Use of a barrier by an event (PTX ISA 9.2, 9.7.13.1 to 9.7.13.3).
+//! Use of a barrier by an event (PTX ISA 9.2, 9.7.13.1 to 9.7.13.3), or of a rendezvous of lanes that orders nothing.
+
+use moire_program::ir::Exchange;
 
 /// A barrier event: which object, how many arrivals it wants, what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,8 +12,12 @@ pub(crate) struct BarrierUse {
     pub(crate) arrives: bool,
     /// Blocks until its phase is complete.
     pub(crate) waits: bool,
-    /// The predicate given to `bar.red`.
-    pub(crate) pred: bool,
+    /// The lanes whose predicate, given to `bar.red` or a vote, holds.
+    pub(crate) votes: u32,
+    /// What each lane gives to another collective.
+    pub(crate) given: u32,
+    /// Of a shuffle: the lane or distance, and the clamp.
+    pub(crate) from: [u32; 2],
 }
 
 /// Identity of a barrier; the CTA, cluster or warp is that of the thread.
@@ -29,4 +35,16 @@ pub(crate) enum BarrierObject {
     Warp {
         mask: u32,
     },
+    /// Collective instruction of a warp: only equal forms with equal masks are of one phase.
+    Collective {
+        form: Form,
+        mask: u32,
+    },
+}
+
+/// Which collective instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Form {
+    Elect,
+    Exchange(Exchange),
 }

@@ -133,6 +133,7 @@ pub(crate) fn barrier_labels(barrier: BarrierUse, relaxed: bool) -> u128 {
         (BarrierObject::Cluster, true, _) => sets::CLUSTER_ARRIVE,
         (BarrierObject::Cluster, false, _) => sets::CLUSTER_WAIT,
         (BarrierObject::Warp { .. }, ..) => sets::WARP_SYNC,
+        (BarrierObject::Collective { .. }, ..) => sets::COLLECTIVE,
     };
     let relaxed = if relaxed { label(sets::CLUSTER_RELAXED) } else { 0 };
     label(sets::ANY) | label(sets::B) | label(set) | relaxed
