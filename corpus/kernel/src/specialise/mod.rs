@@ -32,6 +32,7 @@ mod coverage;
 mod dependent;
 mod item;
 pub(crate) mod known;
+mod lanes;
 mod launch;
 mod need;
 mod promised;

@@ -19,6 +19,8 @@ pub(crate) enum Mem {
     Copy(u32, u32),
     /// A word that decides for data: the warp, by its number in the launch, and the number of the choice.
     Choice(u32, u32),
+    /// Places of the lanes of a CTA that touch the same bytes unordered (`lanes::twin`).
+    Lanes(u32),
     /// Marks that stores of a CTA leave (`agree`): the CTA and the number of the store.
     Mark(u32, u32),
 }
@@ -29,6 +31,7 @@ impl Mem {
         match self {
             Mem::Shared(_) => Mem::Shared(0),
             Mem::Copy(_, n) => Mem::Copy(0, n),
+            Mem::Lanes(_) => Mem::Lanes(0),
             Mem::Mark(_, n) => Mem::Mark(0, n),
             other => other,
         }
@@ -37,7 +40,7 @@ impl Mem {
     /// The CTA that owns this memory.
     pub(crate) fn cta(self) -> Option<u32> {
         match self {
-            Mem::Shared(cta) | Mem::Copy(cta, _) | Mem::Mark(cta, _) => Some(cta),
+            Mem::Shared(cta) | Mem::Copy(cta, _) | Mem::Lanes(cta) | Mem::Mark(cta, _) => Some(cta),
             _ => None,
         }
     }
@@ -139,7 +142,6 @@ impl Touch {
     }
 
     /// Runs of bytes (first, end) with the lanes that touch them, of an item that the lanes of `all` execute.
-    #[expect(dead_code, reason = "lanes are told apart next")]
     pub(crate) fn by_lanes(&self, all: u32) -> Vec<(u64, u64, u32)> {
         match self.by.is_empty() {
             true => self.ranges.iter().map(|r| (r.0, r.1, all)).collect(),

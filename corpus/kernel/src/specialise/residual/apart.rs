@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Groups of warps by position: those of clusters that share memory which one of them writes are together.
 pub(crate) fn groups(places: &[Here], items: &[Vec<Placed>]) -> Vec<Vec<usize>> {
     let clusters = places.iter().map(|p| p.cluster as usize + 1).max().unwrap_or(0);
-    let mut same = Same((0..clusters).collect());
+    let mut same = Same::new(clusters);
     for ends in ends(places, items).into_values() {
         join(ends, &mut same);
     }
@@ -96,18 +96,23 @@ fn join(mut ends: Vec<End>, same: &mut Same) {
     }
 }
 
-/// Sets of clusters: of each cluster one that it is together with, itself for the first of a set.
-struct Same(Vec<usize>);
+/// Sets of numbers: of each number one that it is together with, itself for the first of a set.
+pub(crate) struct Same(Vec<usize>);
 
 impl Same {
-    fn first(&self, mut cluster: usize) -> usize {
-        while self.0[cluster] != cluster {
-            cluster = self.0[cluster];
-        }
-        cluster
+    /// Each number in a set of its own.
+    pub(crate) fn new(count: usize) -> Self {
+        Same((0..count).collect())
     }
 
-    fn join(&mut self, a: usize, b: usize) {
+    pub(crate) fn first(&self, mut one: usize) -> usize {
+        while self.0[one] != one {
+            one = self.0[one];
+        }
+        one
+    }
+
+    pub(crate) fn join(&mut self, a: usize, b: usize) {
         let (a, b) = (self.first(a), self.first(b));
         self.0[a.max(b)] = a.min(b);
     }
@@ -139,7 +144,7 @@ mod tests {
     #[test]
     fn who_writes_what_another_uses_is_with_it() {
         let sets = |ends: &[End]| {
-            let mut same = Same((0..4).collect());
+            let mut same = Same::new(4);
             join(ends.to_vec(), &mut same);
             (0..4).map(|c| same.first(c)).collect::<Vec<_>>()
         };

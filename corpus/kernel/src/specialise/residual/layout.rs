@@ -165,6 +165,7 @@ impl Layout {
         if !rest.is_empty() {
             let name = match mem {
                 Mem::Shared(_) | Mem::Copy(..) => "tiles".to_owned(),
+                Mem::Lanes(_) => "lanes".to_owned(),
                 Mem::Mark(_, n) => format!("marks{n}"),
                 Mem::Param(n) => params(n),
                 Mem::Variable(n) => format!("global{n}"),

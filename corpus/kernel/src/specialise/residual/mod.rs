@@ -11,6 +11,7 @@ pub(super) mod tidy;
 
 use super::item::{Item, Placed, Trace};
 use super::known::map::Map;
+use super::lanes::{self, Strand};
 use super::launch::Here;
 use super::touch::{Mem, Touch};
 use crate::Refusal;
@@ -48,7 +49,13 @@ pub(crate) fn program(
 ) -> Result<Program, Refusal> {
     let items: Vec<&[Placed]> = chosen.iter().map(|w| residue.items[*w].as_slice()).collect();
     let param = |n: u16| format!("param{n}");
-    let mut layout = Layout::new(map, &param, &items)?;
+    let warps = Layout::new(map, &param, &items)?;
+    let each: Vec<(&Here, &[Placed])> =
+        chosen.iter().map(|w| &places[*w]).zip(items.iter().copied()).collect();
+    let strands = lanes::strands(&each, &|touch| !warps.contested(touch).is_empty())?;
+    let parted = strands.len() > items.len();
+    let items: Vec<&[Placed]> = strands.iter().map(|s| s.items.as_slice()).collect();
+    let mut layout = if parted { Layout::new(map, &param, &items)? } else { warps };
     make_room(&mut layout, &items)?;
     let mut program = Program {
         name: kernel.name.chars().take(100).collect(),
@@ -69,11 +76,12 @@ pub(crate) fn program(
         object.name.clone_from(&symbol.name);
     }
     let many = places.iter().any(|p| p.cta > 0);
-    for (items, warp) in items.iter().copied().zip(chosen) {
-        let (here, regs) = (&places[*warp], residue.counts[*warp]);
-        let name =
-            if many { format!("cta{}_warp{}", here.cta, here.warp) } else { format!("warp{}", here.warp) };
-        program.threads.push(thread(name, here, items, regs, &layout)?);
+    for strand in &strands {
+        let warp = chosen[strand.warp];
+        let (here, regs) = (&places[warp], residue.counts[warp]);
+        let cta = if many { format!("cta{}_", here.cta) } else { String::new() };
+        let name = format!("{cta}warp{}{}", here.warp, strand.suffix(here.lanes));
+        program.threads.push(thread(name, here, strand, regs, &layout)?);
     }
     program.threads.extend(chooser(&layout, &items));
     Ok(program)
@@ -144,7 +152,7 @@ struct Maker<'l> {
 fn thread(
     name: String,
     here: &Here,
-    items: &[Placed],
+    strand: &Strand,
     regs: usize,
     layout: &Layout,
 ) -> Result<Thread, Refusal> {
@@ -154,7 +162,8 @@ fn thread(
         cluster: short(here.cluster)?,
         cta: short(here.cta)?,
         warp: short(here.warp)?,
-        mask: here.lanes,
+        mask: strand.lanes,
+        joined: strand.lanes.count_ones() > 1,
         ..Placement::default()
     };
     let decl = |n: usize| RegDecl { name: format!("r{n}"), init: RegInit::Value(0) };
@@ -172,7 +181,7 @@ fn thread(
         jumps: Vec::new(),
         labels: BTreeMap::new(),
     };
-    for placed in items {
+    for placed in &strand.items {
         m.item(placed)?;
     }
     m.finish()

@@ -1,0 +1,147 @@
+//! Whether lanes may run in one order although they do not all take part in what orders them.
+//!
+//! If one lane arrives at an mbarrier, only what this lane has done is ordered before the arrival, and what others have done
+//! before the last meeting with it. If one lane waits, only what this lane does is ordered behind the wait, and what others
+//! do behind the next meeting. In one order of all lanes, everything before and behind counts. So lanes run in one order
+//! exactly if nothing that counts lies in between: on the paths from the last meeting to a *release* by some of the lanes
+//! nothing that other lanes touch, and on the paths from an *acquire* by some of them to the next meeting neither.
+//!
+//! What counts are data that others touch too, and writes that others may read. Waits, arrivals and fences of all lanes do
+//! not: the lanes that take part in the release or the acquire have done the same (conditions S1, S2 and S4 of a reduction:
+//! joined lanes name the same objects, and their arrivals fall into the same phase).
+//!
+//! Lanes that release together, each by a write of its own, are the same case once for each of them (S3).
+
+use super::course::Course;
+use crate::specialise::item::{Item, Placed};
+use crate::specialise::touch::{Kind, Touch};
+use moire_program::ir::*;
+
+/// The order that an item gives the lanes that execute it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Gives {
+    /// To what they did before.
+    release: bool,
+    /// To what they do later.
+    acquire: bool,
+}
+
+/// A warp as this question sees it.
+pub(super) struct Order<'w> {
+    items: &'w [Placed],
+    gives: Vec<Gives>,
+    /// Whether order matters to the access.
+    counts: Vec<bool>,
+    /// The lanes whose bulk copies end with a group.
+    grouping: u32,
+}
+
+impl<'w> Order<'w> {
+    /// `contested` says whether threads outside the warp touch the bytes too, one of them writing.
+    pub(super) fn new(items: &'w [Placed], contested: &dyn Fn(&Touch) -> bool) -> Self {
+        let fence = |p: &Placed| matches!(&p.item, Item::Op { op, .. } if matches!(**op, Op::Fence { .. }));
+        let fenced = items.iter().any(fence);
+        let grouping = items.iter().filter(|p| groups(&p.item)).fold(0, |m, p| m | p.lanes);
+        let gives = items.iter().map(|p| gives(&p.item, fenced)).collect();
+        let counts = items.iter().map(|p| counts(&p.item, contested)).collect();
+        Order { items, gives, counts, grouping }
+    }
+
+    /// Whether one order of these lanes says no more than the orders of each.
+    pub(super) fn is_shared(&self, lanes: u32, course: &Course, meetings: &[bool]) -> bool {
+        (0..self.items.len()).all(|at| self.fits(at, lanes, course, meetings))
+    }
+
+    /// Whether the order that an item gives is the same for one order of these lanes.
+    fn fits(&self, at: usize, lanes: u32, course: &Course, meetings: &[bool]) -> bool {
+        let (gives, some) = (self.gives[at], self.acting(&self.items[at]) & lanes);
+        let each = some.count_ones() > 1 && writes_order(&self.items[at].item);
+        if some == 0 || gives == Gives::default() || (some == lanes && !each) {
+            return true;
+        }
+        let others = if each { lanes } else { lanes & !some };
+        let counts = |n: usize| self.counts[n] && self.items[n].lanes & others != 0;
+        let near = |forward: bool| course.near(at, forward, meetings).into_iter().any(counts);
+        !(gives.release && near(false)) && !(gives.acquire && some != lanes && near(true))
+    }
+
+    /// The lanes for which an item gives order.
+    fn acting(&self, placed: &Placed) -> u32 {
+        match &placed.item {
+            Item::Op { op, .. } if matches!(**op, Op::AsyncCopy(AsyncCopy::BulkWait { .. })) => {
+                placed.lanes & self.grouping
+            }
+            _ => placed.lanes,
+        }
+    }
+}
+
+/// The order that an item gives its lanes. Without a fence in the warp (`fenced`), relaxed accesses give none.
+fn gives(item: &Item, fenced: bool) -> Gives {
+    let gives = |release, acquire| Gives { release, acquire };
+    match item {
+        Item::Data { strong: Some(_), write, .. } => gives(*write && fenced, !write && fenced),
+        Item::Op { op, .. } => match &**op {
+            Op::Load { order: LoadOrder::Weak, .. } | Op::Store { order: StoreOrder::Weak, .. } => {
+                Gives::default()
+            }
+            Op::Load { order, .. } => gives(false, fenced || ordered_load(*order)),
+            Op::Store { order, .. } => gives(fenced || ordered_store(*order), false),
+            Op::Rmw { order, .. } => {
+                let ordered = fenced || *order != RmwOrder::Relaxed;
+                gives(ordered, ordered)
+            }
+            Op::Fence { .. } | Op::ProxyFence(_) | Op::ProxyOrder(_) => gives(true, true),
+            Op::Bar { kind: BarKind::Arrive, .. } | Op::ClusterArrive { .. } => gives(true, false),
+            Op::Bar { .. } | Op::WarpSync { .. } => gives(true, true),
+            Op::ClusterWait | Op::Control(Control::WaitDependencies) => gives(false, true),
+            Op::Mbarrier(m) => match m.op {
+                MbarrierOp::Arrive(_) => gives(true, false),
+                MbarrierOp::Wait(_) => gives(false, true),
+                _ => Gives::default(),
+            },
+            Op::AsyncCopy(copy) => match copy {
+                AsyncCopy::Arrive { .. } => gives(true, false),
+                AsyncCopy::BulkWait { .. } => gives(false, true),
+                AsyncCopy::Remote(write) => gives(!matches!(write.order, RemoteOrder::Mbarrier(_)), false),
+                _ => Gives::default(),
+            },
+            Op::Tcgen05(Tcgen05::Commit(_) | Tcgen05::FenceBefore) => gives(true, false),
+            Op::Tcgen05(Tcgen05::FenceAfter) => gives(false, true),
+            _ => Gives::default(),
+        },
+        _ => Gives::default(),
+    }
+}
+
+/// Whether the item is an access that order matters to.
+fn counts(item: &Item, contested: &dyn Fn(&Touch) -> bool) -> bool {
+    match item {
+        Item::Data { touch, strong, write } => (strong.is_some() && *write) || contested(touch),
+        Item::Op { op, touches } => match &**op {
+            Op::Load { order, .. } => *order == LoadOrder::Weak && touches.iter().any(contested),
+            Op::Tcgen05(Tcgen05::Alloc { .. }) => false,
+            _ => touches.iter().any(|t| t.kind != Kind::Barrier && contested(t)),
+        },
+        _ => false,
+    }
+}
+
+/// Whether the item is a write by which each of its lanes may release.
+fn writes_order(item: &Item) -> bool {
+    let Item::Op { op, .. } = item else { return false };
+    matches!(&**op, Op::Rmw { .. }) || matches!(&**op, Op::Store { order, .. } if *order != StoreOrder::Weak)
+}
+
+fn groups(item: &Item) -> bool {
+    let Item::Op { op, .. } = item else { return false };
+    matches!(&**op, Op::AsyncCopy(AsyncCopy::Bulk(copy)) if copy.done == BulkDone::Group)
+}
+
+fn ordered_load(order: LoadOrder) -> bool {
+    !matches!(order, LoadOrder::Weak | LoadOrder::Volatile | LoadOrder::Relaxed(_))
+}
+
+fn ordered_store(order: StoreOrder) -> bool {
+    !matches!(order, StoreOrder::Weak | StoreOrder::Volatile | StoreOrder::Relaxed(_))
+}

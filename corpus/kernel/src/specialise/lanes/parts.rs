@@ -1,0 +1,92 @@
+//! Which lanes of a warp run in one order.
+//!
+//! *Atoms* are the classes of lanes that execute the same instructions and take the same branches (S1). Atoms are put
+//! together where one order says no more than several (`order`) and where no lanes conflict (`access`). What is put together
+//! keeps the masks of its instructions, so arrivals, exits and barriers still count the lanes that execute them.
+
+use super::access::{Access, Cell, accesses, conflicts};
+use super::course::{Course, meetings};
+use super::order::Order;
+use crate::specialise::item::{Item, Placed};
+use crate::specialise::known::value::lanes as lanes_of;
+use crate::specialise::touch::Touch;
+use std::collections::BTreeSet;
+
+/// Lanes that run in one order, and the bytes that they touch unordered all the same.
+pub(super) struct Together {
+    pub(super) lanes: u32,
+    pub(super) cells: Vec<Cell>,
+    /// The stretch of each item.
+    pub(super) stretches: Vec<usize>,
+}
+
+/// A warp under this question.
+struct Warp<'w> {
+    items: &'w [Placed],
+    course: Course,
+    order: Order<'w>,
+    accesses: Vec<(usize, Access)>,
+}
+
+impl Warp<'_> {
+    /// The lanes in one order, or none if that says more than they have.
+    fn together(&self, lanes: u32) -> Option<Together> {
+        let meetings = meetings(self.items, lanes);
+        self.order.is_shared(lanes, &self.course, &meetings).then(|| {
+            let stretches = self.course.stretches(&meetings);
+            let cells = conflicts(&self.accesses, lanes, &self.course, &stretches);
+            Together { lanes, cells, stretches }
+        })
+    }
+
+    /// The lanes in one order, if they have no conflict.
+    fn quiet(&self, lanes: u32) -> Option<Together> {
+        self.together(lanes).filter(|t| t.cells.is_empty())
+    }
+
+    /// An atom in one order, or else each of its lanes.
+    fn atom(&self, lanes: u32) -> Vec<Together> {
+        match self.together(lanes) {
+            Some(one) => vec![one],
+            None => lanes_of(lanes).filter_map(|l| self.together(1 << l)).collect(),
+        }
+    }
+}
+
+/// The lanes of a warp by the order they run in; each lane is in one of them. `contested` says whether threads outside the
+/// warp use bytes that one of them, or the warp, writes.
+pub(super) fn parts(items: &[Placed], lanes: u32, contested: &dyn Fn(&Touch) -> bool) -> Vec<Together> {
+    let (course, order) = (Course::new(items), Order::new(items, contested));
+    let warp = Warp { items, course, order, accesses: accesses(items) };
+    if let Some(one) = warp.quiet(lanes) {
+        return vec![one];
+    }
+    let mut out: Vec<Together> = Vec::new();
+    for atom in atoms(items, lanes).into_iter().flat_map(|lanes| warp.atom(lanes)) {
+        let with = |t: &Together| warp.quiet(t.lanes | atom.lanes);
+        match out.iter_mut().find_map(|t| with(t).map(|both| (t, both))) {
+            Some((one, both)) => *one = both,
+            None => out.push(atom),
+        }
+    }
+    out
+}
+
+/// The classes of lanes that execute the same instructions, by their first lanes.
+fn atoms(items: &[Placed], lanes: u32) -> Vec<u32> {
+    let mut masks = BTreeSet::new();
+    for placed in items {
+        match &placed.item {
+            Item::Op { .. } | Item::Exit => drop(masks.insert(placed.lanes)),
+            Item::Others { mask, .. } => masks.extend([*mask, placed.lanes]),
+            _ => {}
+        }
+    }
+    let mut out = vec![lanes];
+    for mask in masks {
+        let parted = out.into_iter().flat_map(|atom| [atom & mask, atom & !mask]);
+        out = parted.filter(|atom| *atom != 0).collect();
+    }
+    out.sort_unstable_by_key(|atom| atom.trailing_zeros());
+    out
+}

@@ -1,0 +1,111 @@
+//! One lane apart from the others of its part, so that conflicts inside the part are seen.
+//!
+//! Lanes of a part do the same except for the addresses of their data. So whether two of them may race in two places is
+//! asked of one lane, the *twin*, and the rest of the part: orders between two lanes are the same for any two, because lanes
+//! of a part take part in the same synchronisation (S1 to S5). Which pairs of lanes conflict is a matter of addresses only.
+//!
+//! That is encoded in memory of their own. A byte that some lanes of the part touch unordered has one place for each lane
+//! `m` that touches it, for the case that the twin is `m`: where the lanes `L` touch the byte, the twin touches the place if
+//! `m` is among `L`, and the rest does if another lane is. So twin and rest conflict there in exactly the instructions in
+//! which two lanes conflict, one of them `m`. Places with the same pattern become one (`residual::layout`).
+//!
+//! What the part does to others is done by the rest. The twin has only the synchronisation of the part, and these places.
+
+use super::part::by_the_warp;
+use super::parts::Together;
+use crate::specialise::item::{Item, Placed};
+use crate::specialise::known::value::lanes;
+use crate::specialise::touch::{Kind, Mem, Touch};
+use moire_program::ir::{AsyncCopy, LoadOrder, Op, StoreOrder};
+
+/// Bits of the number of a place; the first lane of the part and the warp stand above.
+const PLACE_BITS: u32 = 40;
+
+/// Which of the two orders of a part.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Twin,
+    Rest,
+}
+
+/// The memory of a part of its own.
+struct Arena<'p> {
+    mem: Mem,
+    first: u64,
+    part: &'p Together,
+}
+
+/// The items of the twin and of the rest. `warp` is the number of the warp in its CTA.
+pub(super) fn twins(
+    items: &[(usize, Placed)],
+    part: &Together,
+    (cta, warp): (u32, u32),
+) -> [(u32, Vec<Placed>); 2] {
+    let lane = part.lanes & part.lanes.wrapping_neg();
+    let first = (u64::from(warp) << 5 | u64::from(part.lanes.trailing_zeros())) << PLACE_BITS;
+    let arena = Arena { mem: Mem::Lanes(cta), first, part };
+    let all = |half, lanes: u32| {
+        let items = items.iter().flat_map(|(n, placed)| arena.item(*n, placed, half));
+        (lanes, items.map(|p| Placed { lanes, mask: None, ..p }).collect())
+    };
+    [all(Half::Twin, lane), all(Half::Rest, part.lanes & !lane)]
+}
+
+impl Arena<'_> {
+    /// What a half has in place of an item.
+    fn item(&self, n: usize, placed: &Placed, half: Half) -> Vec<Placed> {
+        let own = self.own(n, placed, half).map(|item| Placed { item, ..placed.clone() });
+        let kept = half == Half::Rest || shared(&placed.item);
+        kept.then(|| placed.clone()).into_iter().chain(own).collect()
+    }
+
+    /// The access to places of the part that stands beside an access to data.
+    fn own(&self, n: usize, placed: &Placed, half: Half) -> Option<Item> {
+        let (touch, strong, write) = match &placed.item {
+            Item::Data { touch, strong, write } => (touch, *strong, *write),
+            Item::Op { op, touches } => match &**op {
+                Op::Load { order: LoadOrder::Weak, .. } => (touches.first()?, None, false),
+                Op::Store { order: StoreOrder::Weak, .. } => (touches.first()?, None, true),
+                Op::AsyncCopy(AsyncCopy::Small(_)) => (touches.first()?, None, true),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let touch = self.places(n, touch, placed.lanes, half)?;
+        Some(match &placed.item {
+            Item::Op { op, .. } if matches!(touch.kind, Kind::Small { .. }) => {
+                Item::Op { op: op.clone(), touches: vec![touch] }
+            }
+            _ => Item::Data { write, strong, touch },
+        })
+    }
+
+    /// The places that a half touches.
+    fn places(&self, n: usize, touch: &Touch, by: u32, half: Half) -> Option<Touch> {
+        let mut places = Vec::new();
+        for (start, end, by) in touch.by_lanes(by) {
+            for (number, cell) in (0u64..).zip(&self.part.cells) {
+                let here = cell.stretch == self.part.stretches[n] && cell.mem == touch.mem;
+                if here && cell.start < end && start < cell.end {
+                    let touches =
+                        |m: &usize| if half == Half::Twin { by >> m & 1 == 1 } else { by & !(1 << m) != 0 };
+                    let at = |m: usize| self.first + (number << 5) + m as u64;
+                    places.extend(lanes(cell.lanes).filter(touches).map(|m| (at(m), at(m) + 1)));
+                }
+            }
+        }
+        let kind = if touch.kind.asynchronous() { touch.kind } else { Kind::Data };
+        let mut found = Touch { mem: self.mem, ranges: places, kind, by: Vec::new() };
+        found.join();
+        (!found.ranges.is_empty()).then_some(found)
+    }
+}
+
+/// Whether the twin does it too: everything but ordinary accesses to data, and what one lane does for the warp.
+fn shared(item: &Item) -> bool {
+    let Item::Op { op, .. } = item else { return !matches!(item, Item::Data { .. }) };
+    match &**op {
+        Op::AsyncCopy(AsyncCopy::Small(_)) => false,
+        _ => !by_the_warp(item),
+    }
+}
