@@ -8,6 +8,7 @@ mod descents;
 mod golden;
 mod kernels;
 mod lab;
+mod lanes;
 mod mistakes;
 mod mutants;
 mod naive;

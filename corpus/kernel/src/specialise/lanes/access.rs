@@ -29,8 +29,8 @@ pub(super) struct Access {
     outlasts: bool,
 }
 
-/// The accesses of a warp to memory that the warp writes, each with the number of its item.
-pub(super) fn accesses(items: &[Placed]) -> Vec<(usize, Access)> {
+/// The accesses of a warp to bytes that several of its lanes touch and one writes, each with the number of its item.
+pub(super) fn accesses(items: &[Placed], course: &Course) -> Vec<(usize, Access)> {
     let of = |(n, p): (usize, &Placed)| -> Vec<(usize, Access)> {
         let all = uses(&p.item).into_iter().flat_map(|(touch, write)| each(p, touch, write));
         all.map(|a| (n, a)).collect()
@@ -38,6 +38,12 @@ pub(super) fn accesses(items: &[Placed]) -> Vec<(usize, Access)> {
     let mut out: Vec<(usize, Access)> = items.iter().enumerate().flat_map(of).collect();
     let written: BTreeSet<Mem> = out.iter().filter(|a| a.1.write).map(|a| a.1.mem).collect();
     out.retain(|a| written.contains(&a.1.mem));
+    let anywhere = conflicts(&out, u32::MAX, course, &vec![0; items.len()]);
+    let inside = |a: &Access| {
+        let from = anywhere.partition_point(|c| (c.mem, c.end) <= (a.mem, a.start));
+        anywhere.get(from).is_some_and(|c| c.mem == a.mem && c.start < a.end)
+    };
+    out.retain(|a| inside(&a.1));
     out
 }
 

@@ -30,13 +30,21 @@ impl Course {
         Course { next, before }
     }
 
-    /// The items on the paths from this one, or to it, up to the next meetings.
-    pub(super) fn near(&self, at: usize, forward: bool, meetings: &[bool]) -> BTreeSet<usize> {
-        let way = if forward { &self.next } else { &self.before };
-        let (mut found, mut work) = (BTreeSet::new(), way[at].clone());
+    /// For each item the lanes of all items on the paths to it from the last meetings, or from it to the next ones: `of`
+    /// has the lanes of each item.
+    pub(super) fn near(&self, of: &[u32], forward: bool, meetings: &[bool]) -> Vec<u32> {
+        let (from, to) = if forward { (&self.next, &self.before) } else { (&self.before, &self.next) };
+        let mut found = vec![0; of.len()];
+        let mut work: Vec<usize> = (0..of.len()).collect();
+        if !forward {
+            work.reverse();
+        }
         while let Some(at) = work.pop() {
-            if !meetings[at] && found.insert(at) {
-                work.extend(&way[at]);
+            let all = from[at].iter().filter(|n| !meetings[**n]);
+            let lanes = all.fold(0, |lanes, n| lanes | of[*n] | found[*n]);
+            if lanes != found[at] {
+                found[at] = lanes;
+                work.extend(&to[at]);
             }
         }
         found

@@ -10,7 +10,8 @@
 //! not: the lanes that take part in the release or the acquire have done the same (conditions S1, S2 and S4 of a reduction:
 //! joined lanes name the same objects, and their arrivals fall into the same phase).
 //!
-//! Lanes that release together, each by a write of its own, are the same case once for each of them (S3).
+//! Lanes that release together, each by a write of its own, are the same case once for each of them (S3). A commit or a wait
+//! of one lane is about what this lane has issued, so lanes that issue take part in it.
 
 use super::course::Course;
 use crate::specialise::item::{Item, Placed};
@@ -34,6 +35,8 @@ pub(super) struct Order<'w> {
     counts: Vec<bool>,
     /// The lanes whose bulk copies end with a group.
     grouping: u32,
+    /// The lanes that issue products and copies to tensor memory.
+    issuing: u32,
 }
 
 impl<'w> Order<'w> {
@@ -41,28 +44,44 @@ impl<'w> Order<'w> {
     pub(super) fn new(items: &'w [Placed], contested: &dyn Fn(&Touch) -> bool) -> Self {
         let fence = |p: &Placed| matches!(&p.item, Item::Op { op, .. } if matches!(**op, Op::Fence { .. }));
         let fenced = items.iter().any(fence);
-        let grouping = items.iter().filter(|p| groups(&p.item)).fold(0, |m, p| m | p.lanes);
+        let lanes = |which: fn(&Op) -> bool| {
+            let all = items.iter().filter(|p| matches!(&p.item, Item::Op { op, .. } if which(op)));
+            all.fold(0, |m, p| m | p.lanes)
+        };
+        let (grouping, issuing) = (lanes(groups), lanes(issues));
         let gives = items.iter().map(|p| gives(&p.item, fenced)).collect();
         let counts = items.iter().map(|p| counts(&p.item, contested)).collect();
-        Order { items, gives, counts, grouping }
+        Order { items, gives, counts, grouping, issuing }
     }
 
     /// Whether one order of these lanes says no more than the orders of each.
     pub(super) fn is_shared(&self, lanes: u32, course: &Course, meetings: &[bool]) -> bool {
-        (0..self.items.len()).all(|at| self.fits(at, lanes, course, meetings))
+        let counts = self.items.iter().zip(&self.counts);
+        let counts: Vec<u32> = counts.map(|(p, counts)| if *counts { p.lanes & lanes } else { 0 }).collect();
+        let [before, behind] = [false, true].map(|forward| course.near(&counts, forward, meetings));
+        (0..self.items.len()).all(|at| self.fits(at, lanes, [before[at], behind[at]]))
     }
 
-    /// Whether the order that an item gives is the same for one order of these lanes.
-    fn fits(&self, at: usize, lanes: u32, course: &Course, meetings: &[bool]) -> bool {
-        let (gives, some) = (self.gives[at], self.acting(&self.items[at]) & lanes);
-        let each = some.count_ones() > 1 && writes_order(&self.items[at].item);
-        if some == 0 || gives == Gives::default() || (some == lanes && !each) {
-            return true;
+    /// Whether the order that an item gives is the same for one order of these lanes. What counts near it has these lanes.
+    fn fits(&self, at: usize, lanes: u32, [before, behind]: [u32; 2]) -> bool {
+        let (placed, gives) = (&self.items[at], self.gives[at]);
+        let some = self.acting(placed) & lanes;
+        let missing = lanes & !some;
+        let each = some.count_ones() > 1 && writes_order(&placed.item);
+        let others = if each { lanes } else { missing };
+        let whole = self.owners(&placed.item) & missing == 0;
+        some == 0
+            || whole && !(gives.release && before & others != 0) && !(gives.acquire && behind & missing != 0)
+    }
+
+    /// The lanes that must take part if one does: a commit or a wait is about the operations of its own lanes.
+    fn owners(&self, item: &Item) -> u32 {
+        let Item::Op { op, .. } = item else { return 0 };
+        match **op {
+            Op::AsyncCopy(AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. }) => self.grouping,
+            Op::Tcgen05(Tcgen05::Commit(_)) => self.issuing,
+            _ => 0,
         }
-        let others = if each { lanes } else { lanes & !some };
-        let counts = |n: usize| self.counts[n] && self.items[n].lanes & others != 0;
-        let near = |forward: bool| course.near(at, forward, meetings).into_iter().any(counts);
-        !(gives.release && near(false)) && !(gives.acquire && some != lanes && near(true))
     }
 
     /// The lanes for which an item gives order.
@@ -133,9 +152,12 @@ fn writes_order(item: &Item) -> bool {
     matches!(&**op, Op::Rmw { .. }) || matches!(&**op, Op::Store { order, .. } if *order != StoreOrder::Weak)
 }
 
-fn groups(item: &Item) -> bool {
-    let Item::Op { op, .. } = item else { return false };
-    matches!(&**op, Op::AsyncCopy(AsyncCopy::Bulk(copy)) if copy.done == BulkDone::Group)
+fn groups(op: &Op) -> bool {
+    matches!(op, Op::AsyncCopy(AsyncCopy::Bulk(copy)) if copy.done == BulkDone::Group)
+}
+
+fn issues(op: &Op) -> bool {
+    matches!(op, Op::Tcgen05(t) if t.by_one_thread() && !matches!(t, Tcgen05::Commit(_)))
 }
 
 fn ordered_load(order: LoadOrder) -> bool {

@@ -57,7 +57,8 @@ impl Warp<'_> {
 /// warp use bytes that one of them, or the warp, writes.
 pub(super) fn parts(items: &[Placed], lanes: u32, contested: &dyn Fn(&Touch) -> bool) -> Vec<Together> {
     let (course, order) = (Course::new(items), Order::new(items, contested));
-    let warp = Warp { items, course, order, accesses: accesses(items) };
+    let accesses = accesses(items, &course);
+    let warp = Warp { items, course, order, accesses };
     if let Some(one) = warp.quiet(lanes) {
         return vec![one];
     }
