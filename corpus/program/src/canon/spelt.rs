@@ -373,6 +373,7 @@ spells! {
 spells! {
     Control {
         Control::Elect { dst, pred, mask } => "Elect" { "dst": dst, "pred": pred, "mask": mask },
+        Control::Collective(what) => "Collective" (what),
         Control::LaunchDependents => "LaunchDependents" (),
         Control::WaitDependencies => "WaitDependencies" (),
         Control::TryCancel { multicast, space, addr, mbarrier } => "TryCancel" {
@@ -382,6 +383,31 @@ spells! {
         Control::Repeat(trips) => "Repeat" (trips),
         Control::EndRepeat => "EndRepeat" (),
         Control::Ignored(what) => "Ignored" (what),
+    }
+    Collective {
+        Collective { form, dst, pred, src, negated, from: [by, clamp], mask } => "Collective" {
+            "form": form, "dst": dst, "pred": pred, "src": src, "negated": negated, "by": by, "clamp": clamp,
+            "mask": mask,
+        },
+    }
+    Exchange {
+        Exchange::Vote(vote) => "Vote" (vote),
+        Exchange::Shuffle(way) => "Shuffle" (way),
+        Exchange::MatchAny => "MatchAny" (),
+        Exchange::MatchAll => "MatchAll" (),
+        Exchange::Reduce(op, ty) => "Reduce" (op, ty),
+    }
+    Vote {
+        Vote::All => "All" (),
+        Vote::Any => "Any" (),
+        Vote::Uni => "Uni" (),
+        Vote::Ballot => "Ballot" (),
+    }
+    Shuffle {
+        Shuffle::Up => "Up" (),
+        Shuffle::Down => "Down" (),
+        Shuffle::Butterfly => "Butterfly" (),
+        Shuffle::Index => "Index" (),
     }
     Trips {
         Trips::Number(n) => "Number" (n),
