@@ -1,88 +1,71 @@
 //! Executions for people: a table for the terminal, Graphviz for a picture.
 
-use moire_execution::leaf::EventRef;
-use moire_execution::leaf::{Witness, WitnessEvent};
-use moire_program::ir::Program;
-use moire_program::text::instruction;
+use moire_verdict::execution::{Edge, Execution};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Name of an event: thread and index, or `init`.
-pub(crate) fn event_name(program: &Program, event: EventRef) -> String {
-    match program.threads.get(event.thread as usize) {
-        Some(thread) => format!("{}.{}", thread.name, event.index),
-        None => "init".into(),
-    }
-}
-
 /// One line an event, in program order, with where reads come from. A thread that does the same lines as one before it is
-/// named there and not listed again.
-pub(crate) fn table(program: &Program, witness: &Witness) -> String {
+/// named there and not listed again. `threads` are those of the program, in order.
+pub(crate) fn table(threads: &[String], execution: &Execution) -> String {
     let mut out = String::new();
-    let mut listed: Vec<(Vec<(&str, u32)>, usize)> = Vec::new();
-    let mut alike: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
-    let threads = events_by_thread(program, witness);
-    for (t, events) in threads.iter().enumerate() {
-        let lines: Vec<(&str, u32)> =
-            events.iter().map(|e| (witness.events[*e].kind.as_str(), witness.events[*e].line)).collect();
+    let mut listed: Vec<(Vec<(&str, u32)>, &str, Vec<usize>)> = Vec::new();
+    let mut alike: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for thread in threads {
+        let events = events_of(execution, thread);
+        let all = events.iter().map(|e| &execution.events[*e]);
+        let lines: Vec<(&str, u32)> = all.map(|e| (e.label.as_str(), e.line)).collect();
         let long = lines.len() > ALIKE && lines.iter().all(|l| l.1 > 0 || l.0 == "exit");
         match listed.iter().find(|l| long && l.0 == lines) {
-            Some((_, first)) => alike.entry(*first).or_default().push(&program.threads[t].name),
-            None => listed.push((lines, t)),
+            Some((_, first, _)) => alike.entry(first).or_default().push(thread),
+            None => listed.push((lines, thread, events)),
         }
     }
-    let width = listed.iter().map(|l| program.threads[l.1].name.len()).max().unwrap_or(0) + 4;
-    for (_, t) in listed {
-        for e in &threads[t] {
-            out.push_str(&row(program, witness, *e, width));
-        }
-        if let Some(others) = alike.get(&t) {
-            let _ = writeln!(out, "    {}: the lines of {}", others.join(", "), program.threads[t].name);
+    let width = listed.iter().map(|l| l.1.len()).max().unwrap_or(0) + 4;
+    for (_, thread, events) in listed {
+        events.iter().for_each(|e| out += &row(execution, *e, width));
+        if let Some(others) = alike.get(thread) {
+            let _ = writeln!(out, "    {}: the lines of {thread}", others.join(", "));
         }
     }
-    out.push_str(&edges(program, witness));
+    out.push_str(&edges(execution));
     out
 }
 
 /// A thread with fewer events is always listed.
 const ALIKE: usize = 6;
 
-/// Positions in the witness by thread, in program order.
-fn events_by_thread(program: &Program, witness: &Witness) -> Vec<Vec<usize>> {
-    let mut out = vec![Vec::new(); program.threads.len()];
-    for (e, event) in witness.events.iter().enumerate().filter(|(_, e)| e.kind != "init") {
-        if let Some(thread) = out.get_mut(event.event.thread as usize) {
-            thread.push(e);
-        }
-    }
-    for thread in &mut out {
-        thread.sort_by_key(|e| witness.events[*e].event);
-    }
+/// The positions of the events of a thread, in program order.
+fn events_of(execution: &Execution, thread: &str) -> Vec<usize> {
+    let own = |e: &&usize| execution.events[**e].thread.as_deref() == Some(thread);
+    let all: Vec<usize> = (0..execution.events.len()).collect();
+    let mut out: Vec<usize> = all.iter().filter(own).copied().collect();
+    out.sort_by_key(|e| execution.events[*e].index);
     out
 }
 
-fn row(program: &Program, witness: &Witness, e: usize, width: usize) -> String {
-    let event = &witness.events[e];
+fn row(execution: &Execution, e: usize, width: usize) -> String {
+    let event = &execution.events[e];
     let what = match (&event.location, event.value) {
-        (Some(l), Some(v)) => format!("{} {l} = {v}", event.kind),
-        (Some(l), None) => format!("{} {l}", event.kind),
-        _ => event.kind.clone(),
+        (Some(l), Some(v)) => format!("{} {l} = {v}", event.label),
+        (Some(l), None) => format!("{} {l}", event.label),
+        _ => event.label.clone(),
     };
-    let from = witness.edges.iter().filter(|(k, _, to)| k == "rf" && *to == e);
-    let from: Vec<String> = from.map(|(_, w, _)| event_name(program, witness.events[*w].event)).collect();
+    let from = execution.edges.iter().filter(|edge| edge.kind == "rf" && edge.to == e);
+    let from: Vec<String> = from.map(|edge| execution.events[edge.from].name()).collect();
     let from = if from.is_empty() { String::new() } else { format!("   from {}", from.join(", ")) };
-    let line = source_line(program, event);
-    format!("    {:width$} {what}{from}{line}\n", event_name(program, event.event))
+    let instruction = event.instruction.as_ref().map_or(String::new(), |i| format!(": {i}"));
+    let line = if event.line > 0 { format!("   line {}{instruction}", event.line) } else { String::new() };
+    format!("    {:width$} {what}{from}{line}\n", event.name())
 }
 
 /// Edges other than `rf`; barriers by who meets there.
-fn edges(program: &Program, witness: &Witness) -> String {
-    let name = |e: usize| event_name(program, witness.events[e].event);
+fn edges(execution: &Execution) -> String {
+    let name = |e: usize| execution.events[e].name();
     let mut out = String::new();
     for kind in ["co", "sync_fence", "syncbar"] {
         let all: BTreeSet<(usize, usize)> =
-            witness.edges.iter().filter(|(k, ..)| k == kind).map(|(_, a, b)| (*a, *b)).collect();
+            execution.edges.iter().filter(|e| e.kind == kind).map(|e| (e.from, e.to)).collect();
         let mut words = Vec::new();
         let mut met = BTreeSet::new();
         for (a, b) in &all {
@@ -102,49 +85,31 @@ fn edges(program: &Program, witness: &Witness) -> String {
     out
 }
 
-/// Where an event comes from: the line, and its instruction where the line has one only.
-fn source_line(program: &Program, event: &WitnessEvent) -> String {
-    if event.line == 0 {
-        return String::new();
-    }
-    let thread = program.threads.get(event.event.thread as usize);
-    let mut here =
-        thread.iter().flat_map(|t| t.body.iter().map(move |i| (t, i))).filter(|i| i.1.line == event.line);
-    match (here.next(), here.next()) {
-        (Some((thread, instr)), None) => {
-            format!("   line {}: {}", event.line, instruction(program, thread, instr))
-        }
-        _ => format!("   line {}", event.line),
-    }
-}
-
 /// The execution in Graphviz's language.
-pub(crate) fn dot(program: &Program, witness: &Witness) -> String {
+pub(crate) fn dot(threads: &[String], execution: &Execution) -> String {
     let mut out = String::from("digraph execution {\n  node [shape=box, fontname=monospace];\n");
-    for (t, thread) in program.threads.iter().enumerate() {
-        let _ = writeln!(out, "  subgraph cluster_{t} {{ label=\"{}\";", thread.name);
-        let mut mine: Vec<usize> =
-            (0..witness.events.len()).filter(|e| witness.events[*e].event.thread as usize == t).collect();
-        mine.sort_by_key(|e| witness.events[*e].event);
+    for (t, thread) in threads.iter().enumerate() {
+        let _ = writeln!(out, "  subgraph cluster_{t} {{ label=\"{thread}\";");
+        let mine = events_of(execution, thread);
         for e in &mine {
-            let event = &witness.events[*e];
+            let event = &execution.events[*e];
             let value = event.value.map_or(String::new(), |v| format!(" = {v}"));
             let location = event.location.as_deref().unwrap_or_default();
-            let _ = writeln!(out, "    e{e} [label=\"{} {location}{value}\"];", event.kind);
+            let _ = writeln!(out, "    e{e} [label=\"{} {location}{value}\"];", event.label);
         }
         for pair in mine.windows(2) {
             let _ = writeln!(out, "    e{} -> e{} [style=dotted, label=po];", pair[0], pair[1]);
         }
         out.push_str("  }\n");
     }
-    for (e, event) in witness.events.iter().enumerate().filter(|(_, e)| e.kind == "init") {
+    for (e, event) in execution.events.iter().enumerate().filter(|(_, e)| e.label == "init") {
         let _ = writeln!(
             out,
             "  e{e} [label=\"init {}\", shape=ellipse];",
             event.location.as_deref().unwrap_or_default()
         );
     }
-    for (kind, from, to) in &witness.edges {
+    for Edge { kind, from, to } in &execution.edges {
         let colour = match kind.as_str() {
             "rf" => "forestgreen",
             "co" => "blue",

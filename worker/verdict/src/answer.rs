@@ -1,156 +1,306 @@
-//! The answer of a judge for one file.
+//! The answer for one file: verdicts, findings, executions, assumptions, coverage and advice, each fact once. Text, JSON, SARIF,
+//! JUnit and the Python module say it in their ways.
 
-use crate::exit;
-use crate::input::{Rejected, Source};
-use crate::kernel::{Launched, Taken};
-use crate::notes::Notes;
-use crate::proof::Proof;
-use crate::verdicts::{undecided, union, words_of};
+use crate::execution::Execution;
+use crate::finding::Finding;
+use crate::input::Rejected;
+use crate::kernel::{Launched, SourcePlace, Taken, source_place};
+use crate::mending::{Advice, Redundant};
+
+use crate::proof::Operational;
+use crate::readings::Profile;
+use crate::stale::Stale;
+use crate::verdicts::{Verdicts, union};
 use anyhow::Error;
-use moire_cat::Model;
-use moire_explore::judge::{Judgement, Verdict};
+use moire_cat::{Model, Variants};
+use moire_explore::Summary;
+use moire_explore::judge::{Verdict, flag_verdict};
 use moire_explore::search::Sample;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The answer for one file.
-pub enum Answer<'m> {
-    /// No program, or one that is statically illegal: every error.
-    Rejected(Vec<Rejected>),
-    /// Not read at all.
-    Unread(String, Error),
-    /// Explored, or not modelled.
-    Judged(Box<Judged<'m>>),
-}
+/// The version of the form.
+pub const VERSION: u32 = 2;
 
-/// A file that has verdicts.
-pub struct Judged<'m> {
+/// The answer for one file, or for one kernel of a module.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Answer {
+    /// The version of this form.
+    #[schemars(range(min = 2, max = 2))]
+    pub version: u32,
     /// The file.
-    pub name: String,
-    /// The model that it is judged under.
-    pub model: &'m Model,
-    /// Advice of the static rules.
-    pub advice: Vec<Rejected>,
-    /// Never none. The clusters of a launch that have nothing in common are explored apart.
+    pub file: String,
+    /// The kernel, where the module has several.
+    pub kernel: Option<String>,
+    /// Those of all parts together. What no launch runs bounds a clean answer.
+    pub verdicts: Verdicts,
+    /// Errors and advice of the static rules, or the reason why the file is not read.
+    pub remarks: Vec<Rejected>,
+    /// The model.
+    pub model: Option<String>,
+    /// Its switches.
+    pub switches: Variants,
+    /// What was explored on its own: clusters that have nothing in common, and smaller launches that show more. None if the
+    /// file is rejected.
     pub parts: Vec<Part>,
-    /// Of a kernel.
+    /// The answer of the operational engine, for a text with free loops.
+    pub operational: Option<Operational>,
+    /// What is taken for granted, by line.
+    pub taken: Vec<Taken>,
+    /// The launch that the verdicts are about, of a kernel.
     pub launch: Option<Launched>,
-    /// What a litmus text leaves open, and is taken for granted.
-    pub taken: Option<Taken>,
-    /// What the command line says beside the launch, for the command that repeats the verdict.
-    pub options: String,
-    /// The settings of switches that change the verdicts.
+    /// The settings of single switches that change the verdicts.
     pub contested: Vec<Contest>,
-    /// Of the operational engine, for a text with free loops.
-    pub proof: Option<Box<Proof>>,
+    /// The lines that the findings name.
+    pub lines: BTreeMap<u32, Line>,
+    /// What the command line says beside the launch, for the command that repeats the verdict.
+    #[serde(skip)]
+    pub(crate) options: String,
 }
 
-/// A program that was explored on its own.
+/// What is known of a program that was explored on its own.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Part {
-    /// The program.
-    pub source: Source,
-    /// What is true of its executions.
-    pub judgement: Judgement,
-    /// The notes beside it.
-    pub notes: Notes,
-    /// Of random descents.
-    pub sample: Option<Sample>,
-    /// The command of the smaller launch that shows it, if it is none of the launch that the answer is about.
+    /// Its verdicts.
+    pub verdicts: Verdicts,
+    /// The command of the smaller launch that it belongs to, if it does not belong to the launch of the answer.
     pub launch: Option<String>,
+    /// Its threads, in order.
+    pub threads: Vec<String>,
+    /// What was visited.
+    pub visited: Visited,
+    /// Its conditions, in the order of the text.
+    pub conditions: Vec<Condition>,
+    /// The threads that wait for ever.
+    pub hang: Option<Hang>,
+    /// The executions that show what is wrong, each once.
+    pub executions: Vec<Shown>,
+    /// What is wrong in any execution.
+    pub findings: Vec<Finding>,
+    /// The answer under the readings that are not in use.
+    pub profile: Option<Profile>,
+    /// Reads of a kernel without a finding that may be stale.
+    pub stale: Vec<Stale>,
+    /// The edits that mend it.
+    pub advice: Option<Advice>,
+    /// The synchronisation that can go, if it was asked for.
+    pub redundant: Option<Redundant>,
+    /// Of random descents.
+    pub descents: Option<Descended>,
+}
+
+/// What an exploration visited.
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+pub struct Visited {
+    /// Complete executions.
+    pub executions: u64,
+    /// Executions that end blocked.
+    pub blocked: u64,
+    /// States that led to no execution.
+    pub dead_ends: u64,
+    /// Consistency checks.
+    pub checks: u64,
+    /// Parts that were left out for symmetric threads.
+    pub cut_threads: u64,
+    /// Parts that were left out for accesses that no condition observes.
+    pub cut_unseen: u64,
+}
+
+impl From<Summary> for Visited {
+    fn from(s: Summary) -> Self {
+        Visited {
+            executions: s.complete,
+            blocked: s.blocked,
+            dead_ends: s.dead_ends,
+            checks: s.checks,
+            cut_threads: s.cut.threads,
+            cut_unseen: s.cut.unseen,
+        }
+    }
+}
+
+/// A condition of a litmus text.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Condition {
+    /// Its name, possibly empty.
+    pub name: String,
+    /// `exists`, `~exists` or `forall`.
+    pub quantifier: &'static str,
+    /// Whether some complete execution satisfies the expression (for `forall`: its negation).
+    pub reachable: bool,
+    /// Whether it holds as stated; none if it is not decided: what was not seen may still be there.
+    pub holds: Option<bool>,
+    /// The first execution that decides it.
+    pub execution: Option<Execution>,
+}
+
+/// A blocked execution.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Hang {
+    /// Who waits, and for what.
+    pub who: String,
+    /// The line at which the first of them waits; 0 if it is not known.
+    pub line: u32,
+}
+
+/// An execution that shows something wrong.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Shown {
+    /// What it shows: `hang`, or the rules that are broken in it.
+    pub shows: Vec<String>,
+    /// The execution.
+    #[serde(flatten)]
+    pub execution: Execution,
+}
+
+/// What random descents gave.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Descended {
+    /// Those that were made.
+    pub made: u64,
+    /// Those of them that ended at no execution.
+    pub lost: u64,
+    /// Different executions that were visited.
+    pub different: u64,
+    /// Ways in which two events communicated.
+    pub communications: usize,
+    /// About how many executions there are.
+    pub estimate: f64,
+    /// The standard error of the estimate.
+    pub standard_error: f64,
+}
+
+impl From<Sample> for Descended {
+    fn from(s: Sample) -> Self {
+        Descended {
+            made: s.descents,
+            lost: s.lost,
+            different: s.different,
+            communications: s.communications,
+            estimate: s.executions.mean,
+            standard_error: s.executions.error,
+        }
+    }
 }
 
 /// A setting of one switch, and the verdicts it gives instead.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Contest {
     /// `SWITCH=VALUE`.
     pub setting: String,
-    /// In words.
-    pub verdicts: Vec<String>,
+    /// The verdicts.
+    pub verdicts: Verdicts,
 }
 
-impl<'m> Answer<'m> {
-    /// A verdict that no engine was asked for.
-    pub fn unasked(source: Source, model: &'m Model, launch: Option<Launched>, verdict: Verdict) -> Self {
-        Self::untried(source, model, launch, undecided(verdict))
+/// A line of the text.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Line {
+    /// As it stands there, without the blanks around it.
+    pub text: String,
+    /// The place in the source of a kernel that it comes from, if the module says.
+    pub source: Option<SourcePlace>,
+}
+
+impl Part {
+    /// The rules of a verdict that its executions break.
+    pub fn shown(&self, verdict: &Verdict) -> BTreeSet<&str> {
+        let all = self.executions.iter().flat_map(|e| &e.shows).map(String::as_str);
+        all.filter(|flag| *flag != "hang" && flag_verdict(flag) == *verdict).collect()
     }
 
-    /// A judgement on a program that was not explored.
-    pub fn untried(source: Source, model: &'m Model, launch: Option<Launched>, judgement: Judgement) -> Self {
-        let name = source.name.clone();
-        let part = Part { source, judgement, notes: Notes::default(), sample: None, launch: None };
-        Answer::Judged(Box::new(Judged {
-            name,
-            model,
-            advice: Vec::new(),
-            parts: vec![part],
-            launch,
-            taken: None,
-            options: String::new(),
+    /// Everything that is wrong with it, under any reading.
+    fn all_findings(&self) -> impl Iterator<Item = &Finding> {
+        let contested = self.profile.iter().flat_map(|p| &p.contested).flat_map(|c| &c.findings);
+        self.findings.iter().chain(contested)
+    }
+}
+
+impl Answer {
+    /// An answer about a program of this text. It has no verdicts before it is complete.
+    pub(crate) fn new(name: &str, model: &Model, parts: Vec<Part>, options: String) -> Self {
+        Answer {
+            model: Some(model.name().to_owned()),
+            switches: model.variants().clone(),
+            parts,
+            options,
+            ..Answer::rejected(name, Vec::new())
+        }
+    }
+
+    /// The answer for a file that is no program, or one that is statically illegal: every error.
+    pub fn rejected(file: &str, remarks: Vec<Rejected>) -> Self {
+        Answer {
+            version: VERSION,
+            file: file.to_owned(),
+            kernel: None,
+            verdicts: Verdicts(Vec::new()),
+            remarks,
+            model: None,
+            switches: Variants::new(),
+            parts: Vec::new(),
+            operational: None,
+            taken: Vec::new(),
+            launch: None,
             contested: Vec::new(),
-            proof: None,
-        }))
+            lines: BTreeMap::new(),
+            options: String::new(),
+        }
     }
 
-    /// The answer for a file that is no program.
+    /// The answer for a file that is not judged.
     pub fn failed(file: &str, error: Error) -> Self {
-        match error.downcast::<Rejected>() {
-            Ok(rejected) => Answer::Rejected(vec![rejected]),
-            Err(error) => Answer::Unread(file.to_owned(), error),
+        let remark = error.downcast::<Rejected>().unwrap_or_else(|error| Rejected::unread(file, &error));
+        Answer::rejected(file, vec![remark])
+    }
+
+    /// The answer with what follows from its parts: verdicts, the command that repeats it, and the lines of `text` that it names.
+    pub(crate) fn complete(mut self, text: &str) -> Self {
+        if self.parts.is_empty() {
+            return self;
+        }
+        if let Some(launch) = &mut self.launch {
+            self.taken.append(&mut launch.taken);
+            launch.complete(&self.options);
+            self.kernel = launch.several.then(|| launch.entry.clone());
+        }
+        self.verdicts = Verdicts(self.all_verdicts());
+        let lines: BTreeSet<u32> =
+            self.parts.iter().flat_map(Part::all_findings).flat_map(Finding::lines).collect();
+        let one = |line: u32| {
+            let at = usize::try_from(line).unwrap_or(0).checked_sub(1)?;
+            let here = text.lines().nth(at)?.trim().to_owned();
+            Some((line, Line { text: here, source: source_place(text, line) }))
+        };
+        self.lines = lines.into_iter().filter_map(one).collect();
+        self
+    }
+
+    /// The verdicts of all parts. What the launch does not run bounds a clean answer, and that of a launch that was refused.
+    fn all_verdicts(&self) -> Vec<Verdict> {
+        let all = union(self.parts.iter().map(|p| &p.verdicts.0));
+        let coverage = [Verdict::Bounded("coverage".to_owned())];
+        let covered = self.launch.as_ref().and_then(|l| l.coverage.as_ref());
+        match covered.filter(|c| !c.uncovered.is_empty()).map(|c| c.of.is_some()) {
+            Some(_) if matches!(all[..], [Verdict::Clean(_)]) => coverage.into(),
+            Some(true) if !Verdicts(all.clone()).has_finding() => all.into_iter().chain(coverage).collect(),
+            _ => all,
         }
     }
 
     /// The exit codes of the answer; with `strict`, what is wrong by the letter only counts.
     pub fn codes(&self, strict: bool) -> Vec<u8> {
-        match self {
-            Answer::Judged(judged) => {
-                let letter = strict && judged.parts.iter().any(|p| p.notes.letter_only());
-                let contested = (letter || !judged.contested.is_empty()).then_some(exit::FINDING);
-                judged.verdicts().iter().map(Verdict::exit_code).chain(contested).collect()
-            }
-            _ => vec![exit::USAGE],
-        }
+        let letter = strict && self.parts.iter().any(|p| p.profile.as_ref().is_some_and(|p| p.is_worse()));
+        let contested = (letter || !self.contested.is_empty()).then_some(crate::exit::FINDING);
+        self.verdicts.codes().into_iter().chain(contested).collect()
     }
-}
 
-impl Answer<'_> {
-    /// The verdicts, and the name of what they are about.
-    pub fn row(&self) -> (String, String) {
-        match self {
-            Answer::Judged(judged) => {
-                let words: Vec<&str> = judged.verdicts().iter().map(Verdict::word).collect();
-                (words.join(", "), judged.title())
-            }
-            Answer::Rejected(errors) => {
-                ("rejected".to_owned(), errors.first().map_or(String::new(), |e| e.file.clone()))
-            }
-            Answer::Unread(file, _) => ("rejected".to_owned(), file.clone()),
-        }
-    }
-}
-
-impl Judged<'_> {
     /// The file, with the kernel where the module has several.
     pub fn title(&self) -> String {
-        match &self.launch {
-            Some(launch) if launch.several => format!("{} ({})", self.name, launch.entry),
-            _ => self.name.clone(),
+        match &self.kernel {
+            Some(kernel) => format!("{} ({kernel})", self.file),
+            None => self.file.clone(),
         }
-    }
-
-    /// The verdicts of all parts. What the launch does not run bounds a clean answer, and that of a launch that was refused.
-    pub fn verdicts(&self) -> Vec<Verdict> {
-        let all = union(self.parts.iter().map(|p| &p.judgement));
-        let coverage = [Verdict::Bounded("coverage".to_owned())];
-        let missed = self.launch.as_ref().filter(|l| !l.uncovered.is_empty());
-        match missed.map(|launch| launch.coverage_of.is_some()) {
-            Some(_) if matches!(all[..], [Verdict::Clean(_)]) => coverage.into(),
-            Some(true) if all.iter().all(|v| v.exit_code() != exit::FINDING) => {
-                all.into_iter().chain(coverage).collect()
-            }
-            _ => all,
-        }
-    }
-
-    /// The same in words.
-    pub fn words(&self) -> Vec<String> {
-        words_of(&self.verdicts())
     }
 
     /// The clusters of a part, where there are several parts, or the smaller launch that it belongs to.
@@ -161,5 +311,27 @@ impl Judged<'_> {
         let clusters = self.launch.as_ref()?.parts.get(part).filter(|_| self.parts.len() > 1)?;
         let one = |c: &Vec<u32>| c.iter().map(u32::to_string).collect::<Vec<_>>().join("+");
         Some(format!("clusters {}", clusters.iter().map(one).collect::<Vec<_>>().join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// `MOIRE_SCHEMA=write` writes it.
+    #[test]
+    fn the_published_schema_is_current() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/schema/check.json");
+        let current = schemars::generate::SchemaSettings::draft2020_12().for_serialize().into_generator();
+        let current = serde_json::to_string_pretty(&current.into_root_schema_for::<Answer>()).unwrap() + "\n";
+        if std::env::var("MOIRE_SCHEMA").is_ok_and(|v| v == "write") {
+            std::fs::write(&path, &current).unwrap();
+        }
+        let published = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            published == current,
+            "run this test with MOIRE_SCHEMA=write, and raise VERSION if a reader breaks"
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! The model that programs are judged under, and those it is compared with.
 
 use crate::mending;
-use crate::notes::Profiles;
 use crate::question::{Library, Question};
+use crate::readings::Profiles;
 use anyhow::Result;
 use moire_cat::{Model, PROFILE, Variants};
 use moire_mend::Models;

@@ -1,8 +1,10 @@
 //! Texts that are judged, and remarks about them.
 
-use anyhow::{Result, anyhow};
+use anyhow::{Error, Result, anyhow};
 use moire_program::ir::Program;
 use moire_program::text::{Diagnostic, Format, Severity, decode, parse};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// A program with the text it came from.
@@ -27,79 +29,105 @@ impl Source {
     }
 }
 
+/// The rule of a remark that says why a file is not read.
+pub const UNREAD: &str = "unread";
+
 /// A remark about a text, printed with the line it is about.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Rejected {
     /// The name of the file.
+    #[serde(skip)]
     pub file: String,
-    /// The remark.
-    pub diagnostic: Diagnostic,
-    line: String,
+    /// `error`, `warning` or `note`.
+    pub severity: &'static str,
+    /// The rule that is broken; `unread` if the file cannot be read.
+    pub rule: Option<&'static str>,
+    /// The line, from 1; 0 if it concerns no single line.
+    pub line: u32,
+    /// The column in characters, from 1; 0 if the remark has none.
+    pub column: usize,
+    /// The number of characters that are marked.
+    pub width: usize,
+    /// The fault.
+    pub message: String,
+    /// The remedy.
+    pub hint: Option<String>,
+    /// The line itself, as far as it is shown.
+    pub text: String,
 }
 
 impl Rejected {
     /// Finds the line of `text` that the remark is about.
     pub fn new(file: &str, text: &str, diagnostic: Diagnostic) -> Self {
-        let line = (diagnostic.line as usize).checked_sub(1).and_then(|n| text.lines().nth(n));
-        let line: String = line.unwrap_or_default().chars().take(200).collect();
-        Rejected { file: file.to_owned(), diagnostic, line }
-    }
-
-    /// Returns the column in characters, starting with 1; 0 if the remark has no column.
-    pub fn column(&self) -> usize {
-        self.marked().0
-    }
-
-    /// The column, and the number of characters that are marked: the first word in backticks of the message where the line
-    /// has it from the column on, else one character.
-    fn marked(&self) -> (usize, usize) {
-        let bytes = self.diagnostic.column as usize;
-        let Some(before) = bytes.checked_sub(1).and_then(|n| self.line.get(..n)) else { return (bytes, 1) };
-        let column = before.chars().count() + 1;
-        let rest = &self.line[before.len()..];
-        match self.diagnostic.message.split('`').nth(1).filter(|word| !word.is_empty()) {
-            Some(word) => match rest.find(word) {
-                Some(at) => (column + rest[..at].chars().count(), word.chars().count()),
-                None => (column, 1),
-            },
-            None => (column, 1),
-        }
-    }
-
-    /// Names the severity: `error`, `warning` or `note`.
-    pub fn word(&self) -> &'static str {
-        match self.diagnostic.severity {
+        let Diagnostic { line, column, message, hint, severity, rule } = diagnostic;
+        let text = (line as usize).checked_sub(1).and_then(|n| text.lines().nth(n));
+        let text: String = text.unwrap_or_default().chars().take(200).collect();
+        let (column, width) = marked(&text, column as usize, &message);
+        let severity = match severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
             Severity::Note => "note",
+        };
+        Rejected { file: file.to_owned(), severity, rule, line, column, width, message, hint, text }
+    }
+
+    /// The reason why a file is not read.
+    pub(crate) fn unread(file: &str, why: &Error) -> Self {
+        Rejected {
+            file: file.to_owned(),
+            severity: "error",
+            rule: Some(UNREAD),
+            line: 0,
+            column: 0,
+            width: 0,
+            message: format!("{why:#}"),
+            hint: None,
+            text: String::new(),
         }
+    }
+
+    /// Whether the text is refused.
+    pub fn is_error(&self) -> bool {
+        self.severity == "error"
+    }
+}
+
+/// The column in characters, and the number of characters that are marked: the first word in backticks of the message where
+/// the line has it from the column on, else one character.
+fn marked(line: &str, column: usize, message: &str) -> (usize, usize) {
+    let Some(before) = column.checked_sub(1).and_then(|n| line.get(..n)) else { return (column, 1) };
+    let column = before.chars().count() + 1;
+    let rest = &line[before.len()..];
+    match message.split('`').nth(1).filter(|word| !word.is_empty()) {
+        Some(word) => match rest.find(word) {
+            Some(at) => (column + rest[..at].chars().count(), word.chars().count()),
+            None => (column, 1),
+        },
+        None => (column, 1),
     }
 }
 
 impl std::fmt::Display for Rejected {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let d = &self.diagnostic;
-        write!(f, "{}:", self.file)?;
-        if d.line > 0 {
-            write!(f, "{}:{}:", d.line, self.column())?;
+        if self.rule == Some(UNREAD) {
+            return f.write_str(&self.message);
         }
-        write!(f, " {}: {}", self.word(), d.message)?;
-        if let Some(rule) = d.rule {
+        write!(f, "{}:", self.file)?;
+        if self.line > 0 {
+            write!(f, "{}:{}:", self.line, self.column)?;
+        }
+        write!(f, " {}: {}", self.severity, self.message)?;
+        if let Some(rule) = self.rule {
             write!(f, " [{rule}]")?;
         }
-        if !self.line.is_empty() {
-            let margin = d.line.to_string();
-            write!(f, "\n{margin} | {}", self.line)?;
-            let (column, width) = self.marked();
-            let lead: String = self
-                .line
-                .chars()
-                .take(column.saturating_sub(1))
-                .map(|c| if c == '\t' { '\t' } else { ' ' })
-                .collect();
-            write!(f, "\n{} | {lead}{}", " ".repeat(margin.len()), "^".repeat(width))?;
+        if !self.text.is_empty() {
+            let margin = self.line.to_string();
+            let lead = self.text.chars().take(self.column.saturating_sub(1));
+            let lead: String = lead.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+            let (under, carets) = (" ".repeat(margin.len()), "^".repeat(self.width));
+            write!(f, "\n{margin} | {}\n{under} | {lead}{carets}", self.text)?;
         }
-        match &d.hint {
+        match &self.hint {
             Some(hint) => write!(f, "\n  hint: {hint}"),
             None => Ok(()),
         }

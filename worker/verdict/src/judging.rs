@@ -1,76 +1,72 @@
 //! Judges the programs of one file: each part of a launch on its own, then the notes beside the verdicts.
 
-use crate::answer::{Answer, Contest, Judged, Part};
+use crate::answer::{Answer, Condition, Contest, Hang, Part, Shown};
 use crate::asked::Asked;
+use crate::execution::Execution;
+use crate::finding::Finding;
 use crate::input::{File, Rejected, Source};
 use crate::kernel::{self, Kernel, Launched, Taken, Wanted};
-use crate::mending::{self, Origin};
-use crate::notes::{Asking, Notes};
+use crate::mending::{self, Advice, Origin, Redundant};
 use crate::question::{Host, Question};
+use crate::readings::Asking;
 use crate::stale::{self, Stale};
-use crate::verdicts::{undecided, union, words_of};
+use crate::verdicts::{Verdicts, undecided, union};
+use crate::waiting;
 use anyhow::Result;
 use moire_cat::{Model, Variants};
+use moire_execution::leaf::Witness;
 use moire_explore::Limits;
 use moire_explore::judge::{About, Judgement, Questions, Verdict, judge};
 use moire_explore::search::Sample;
 use moire_mend::Why;
 use moire_program::clusters;
-use moire_program::ir::Instr;
+use moire_program::ir::{Instr, Program, Quantifier};
 use moire_program::loops::has_loops;
-use moire_program::text::{Format, Severity, instruction};
+use moire_program::text::{Format, decode, instruction};
 use moire_program::validate::validate;
 
 /// How the programs of a file are judged.
-pub struct Judge<'a, 'h> {
+pub struct Judge<'a> {
     /// What is asked about every program.
-    pub question: &'h Question,
+    pub question: &'a Question,
     /// The launch that is asked for.
     pub launch: Wanted,
     /// The models.
     pub asked: &'a Asked,
     /// The process around it.
-    pub host: &'h dyn Host,
+    pub host: &'a dyn Host,
 }
 
 /// A program that was explored.
 pub(crate) type Explored = (Source, Judgement, Option<Sample>);
 
-impl<'a> Judge<'a, '_> {
+impl Judge<'_> {
     /// The answer for a file.
-    pub fn file(&self, file: &File) -> Answer<'a> {
-        if kernel::is_module(file) {
-            return match kernel::read(file, &self.launch) {
-                Ok(kernel) => self.kernel(file, kernel),
-                Err(error) => Answer::failed(file.name(), error),
-            };
-        }
-        let source = match file.program() {
-            Ok(source) => source,
-            Err(error) => return Answer::failed(file.name(), error),
-        };
-        let remarks = validate(&source.program).into_iter().map(|d| source.remark(d));
-        let (errors, advice): (Vec<_>, _) = remarks.partition(|r| r.diagnostic.severity == Severity::Error);
-        if !errors.is_empty() {
-            return Answer::Rejected(errors);
-        }
-        let taken = one_cluster(&source);
-        let mut answer = match has_loops(&source.program) {
-            true => self.looped(source, advice),
-            false => self.programs(vec![source], None, advice, self.limits()),
-        };
-        if let Answer::Judged(judged) = &mut answer {
-            judged.taken = taken;
-        }
-        answer
+    pub fn file(&self, file: &File) -> Answer {
+        let answer = if kernel::is_module(file) { self.kernel(file) } else { self.litmus(file) };
+        let answer = answer.unwrap_or_else(|error| Answer::failed(file.name(), error));
+        answer.complete(decode(&file.bytes).unwrap_or_default())
     }
 
-    fn kernel(&self, file: &File, kernel: Kernel) -> Answer<'a> {
-        match kernel {
-            Kernel::Launches(candidates) => self
-                .launches(file, candidates)
-                .unwrap_or_else(|error| Answer::Unread(file.name().to_owned(), error)),
-            Kernel::Rejected(errors) => Answer::Rejected(errors),
+    fn litmus(&self, file: &File) -> Result<Answer> {
+        let source = file.program()?;
+        let remarks = validate(&source.program).into_iter().map(|d| source.remark(d));
+        let (errors, advice): (Vec<_>, _) = remarks.partition(Rejected::is_error);
+        if !errors.is_empty() {
+            return Ok(Answer::rejected(file.name(), errors));
+        }
+        let taken = one_cluster(&source).into_iter().collect();
+        let answer = match has_loops(&source.program) {
+            true => self.looped(source)?,
+            false => self.program(source)?,
+        };
+        Ok(Answer { taken, remarks: advice, ..answer })
+    }
+
+    fn kernel(&self, file: &File) -> Result<Answer> {
+        match kernel::read(file, &self.launch)? {
+            Kernel::Launches(candidates) => self.launches(file, candidates),
+            Kernel::Rejected(errors) => Ok(Answer::rejected(file.name(), errors)),
         }
     }
 
@@ -79,19 +75,10 @@ impl<'a> Judge<'a, '_> {
         &self.question.limits
     }
 
-    /// Explores programs that are independent of each other, and adds the notes.
-    pub(crate) fn programs(
-        &self,
-        sources: Vec<Source>,
-        launch: Option<Launched>,
-        advice: Vec<Rejected>,
-        limits: &Limits,
-    ) -> Answer<'a> {
-        let name = sources.first().map_or(String::new(), |s| s.name.clone());
-        match self.explored(sources, limits, true) {
-            Ok(explored) => self.noted(explored, launch, advice, limits, None),
-            Err(error) => Answer::Unread(name, error),
-        }
+    /// The answer for a program that is explored as it stands.
+    pub(crate) fn program(&self, source: Source) -> Result<Answer> {
+        let explored = self.explored(vec![source], self.limits(), true)?;
+        Ok(self.noted(explored, None, self.limits(), None))
     }
 
     /// Explores programs; with `telling`, what is found may be told at once.
@@ -103,24 +90,25 @@ impl<'a> Judge<'a, '_> {
     ) -> Result<Vec<Explored>> {
         let questions = Questions { witnesses: true, about: About::All };
         let one = |source: Source| {
-            let (judgement, sample) =
-                self.host.judge(&source, self.model(&self.asked.model), limits, questions, telling)?;
+            let model = (self.asked.name.as_str(), &self.asked.model);
+            let (judgement, sample) = self.host.judge(&source, model, limits, questions, telling)?;
             Ok((source, judgement, sample))
         };
         sources.into_iter().map(one).collect()
     }
 
-    /// A model with the name that the user gives it.
-    fn model<'m>(&self, model: &'m Model) -> (&'a str, &'m Model) {
-        (&self.asked.name, model)
-    }
-
     /// The verdicts of one program under another model. If the fleet is lost meanwhile, they are not known.
     fn quiet(&self, source: &Source, model: Result<&Model>, limits: &Limits) -> Judgement {
         let questions = Questions { witnesses: false, about: About::All };
-        let said =
-            model.and_then(|model| self.host.judge(source, self.model(model), limits, questions, false));
+        let judge = |model| self.host.judge(source, (&self.asked.name, model), limits, questions, false);
+        let said = model.and_then(judge);
         said.map_or_else(|e| undecided(Verdict::Bounded(format!("{e:#}"))), |found| found.0)
+    }
+
+    /// The answer about a program that was not explored.
+    pub(crate) fn untried(&self, source: &Source, judgement: &Judgement) -> Answer {
+        let part = told(source, judgement, None);
+        Answer::new(&source.name, &self.asked.model, vec![part], self.question.options())
     }
 
     /// Adds the notes to what was explored.
@@ -128,31 +116,21 @@ impl<'a> Judge<'a, '_> {
         &self,
         explored: Vec<Explored>,
         launch: Option<Launched>,
-        advice: Vec<Rejected>,
         limits: &Limits,
         file: Option<&File>,
-    ) -> Answer<'a> {
-        let model = &self.asked.model;
-        let plain = words_of(&union(explored.iter().map(|e| &e.1)));
+    ) -> Answer {
+        let plain = Verdicts(union(explored.iter().map(|e| &e.1.verdicts))).words();
         let contest = |(setting, model): &(String, Model)| {
-            let others: Vec<Judgement> =
-                explored.iter().map(|e| self.quiet(&e.0, Ok(model), limits)).collect();
-            let verdicts = words_of(&union(&others));
-            (verdicts != plain).then(|| Contest { setting: setting.clone(), verdicts })
+            let others: Vec<Vec<Verdict>> =
+                explored.iter().map(|e| self.quiet(&e.0, Ok(model), limits).verdicts).collect();
+            let verdicts = Verdicts(union(&others));
+            (verdicts.words() != plain).then(|| Contest { setting: setting.clone(), verdicts })
         };
         let contested = self.asked.others.iter().filter_map(contest).collect();
-        let part = |e: Explored| self.part(e, None, limits, file);
-        Answer::Judged(Box::new(Judged {
-            name: explored.first().map_or(String::new(), |e| e.0.name.clone()),
-            model,
-            advice,
-            contested,
-            launch,
-            taken: None,
-            options: self.question.options(),
-            parts: explored.into_iter().map(part).collect(),
-            proof: None,
-        }))
+        let name = explored.first().map_or(String::new(), |e| e.0.name.clone());
+        let parts = explored.into_iter().map(|e| self.part(e, None, limits, file)).collect();
+        let answer = Answer::new(&name, &self.asked.model, parts, self.question.options());
+        Answer { contested, launch, ..answer }
     }
 
     /// A program with its notes. `launch` is the command of the smaller launch that it belongs to, `file` a module.
@@ -168,34 +146,36 @@ impl<'a> Judge<'a, '_> {
             Err(error) => self.quiet(&source, Err(error), limits),
         };
         let asking = Asking { under: &under, more: &|| self.host.more() };
-        let mut notes = Notes::of(&self.asked.profiles, &judgement, &asking);
-        if file.is_some() && judgement.is_clean() && self.host.more() {
-            notes.stale = self.stale(&source, limits);
-        }
-        if sample.is_none() {
-            self.tried(&source, &judgement, file, limits, &mut notes);
-        }
-        Part { source, judgement, notes, sample, launch }
+        let profile = self.asked.profiles.beside(&source.program, &judgement, &asking);
+        let stale = match file.is_some() && judgement.is_clean() && self.host.more() {
+            true => self.stale(&source, limits),
+            false => Vec::new(),
+        };
+        let (advice, redundant) = match sample {
+            None => self.tried(&source, &judgement, file, limits),
+            Some(_) => (None, None),
+        };
+        Part { launch, profile, stale, advice, redundant, ..told(&source, &judgement, sample) }
     }
 
-    /// Adds what was tried to the notes: edits that mend the program, and what could go. `file` is a module.
+    /// What was tried: edits that mend the program, and what could go. `file` is a module.
     fn tried(
         &self,
         source: &Source,
         judgement: &Judgement,
         file: Option<&File>,
         limits: &Limits,
-        notes: &mut Notes,
-    ) {
-        let Some(models) = self.asked.models() else { return };
+    ) -> (Option<Advice>, Option<Redundant>) {
+        let Some(models) = self.asked.models() else { return (None, None) };
         let more = || self.host.more();
         let holds = |text: &str| file.is_some_and(|file| more() && self.is_clean(&file.with(text), limits));
         let origin = if file.is_some() { Origin::Module(&holds) } else { Origin::Litmus };
-        notes.mended = mending::advice(source, judgement, models, limits, (origin, &more));
-        if self.question.redundant {
-            let spare = || mending::spare(source, judgement, models, limits, &more);
-            notes.spare = Some(if file.is_some() { Err(Why::Lanes) } else { spare() });
-        }
+        let advice = mending::advice(source, judgement, models, limits, (origin, &more));
+        let redundant = self.question.redundant.then(|| match file.is_some() {
+            true => mending::not_asked(Why::Lanes),
+            false => mending::spare(source, judgement, models, limits, &more),
+        });
+        (advice, redundant)
     }
 
     /// Whether the launch of a module is clean.
@@ -216,6 +196,62 @@ impl<'a> Judge<'a, '_> {
         let judgement = judge(&source.program, &model, limits, questions);
         stale::found(&source.program, &judgement)
     }
+}
+
+/// What a judgement says of a program, without notes.
+fn told(source: &Source, judgement: &Judgement, sample: Option<Sample>) -> Part {
+    let program = &source.program;
+    let hang = |ends: &Vec<_>, witness| Hang {
+        who: waiting::who(program, ends, judgement),
+        line: waiting::line(ends, witness),
+    };
+    Part {
+        verdicts: Verdicts(judgement.verdicts.clone()),
+        launch: None,
+        threads: program.threads.iter().map(|t| t.name.clone()).collect(),
+        visited: judgement.summary.into(),
+        conditions: conditions(program, judgement),
+        hang: judgement.hang.as_ref().map(|(ends, witness)| hang(ends, witness)),
+        executions: executions(program, judgement),
+        findings: judgement.findings.iter().map(|f| Finding::new(program, f)).collect(),
+        profile: None,
+        stale: Vec::new(),
+        advice: None,
+        redundant: None,
+        descents: sample.map(Into::into),
+    }
+}
+
+fn conditions(program: &Program, judgement: &Judgement) -> Vec<Condition> {
+    let incomplete = Verdicts(judgement.verdicts.clone()).is_incomplete();
+    let one = |c: &moire_explore::judge::ConditionResult| Condition {
+        name: c.name.clone(),
+        quantifier: match c.quantifier {
+            Quantifier::Exists => "exists",
+            Quantifier::NotExists => "~exists",
+            Quantifier::ForAll => "forall",
+        },
+        reachable: c.reachable,
+        holds: (!incomplete || c.witness.is_some()).then_some(c.holds),
+        execution: c.witness.as_ref().map(|w| Execution::new(program, w)),
+    };
+    judgement.conditions.iter().map(one).collect()
+}
+
+/// The executions that show what is wrong, each once.
+fn executions(program: &Program, judgement: &Judgement) -> Vec<Shown> {
+    let hang = judgement.hang.iter().map(|(_, w)| ("hang", w));
+    let race = judgement.race.iter().map(|(flag, w)| (flag.as_str(), w));
+    let broken = judgement.broken.iter().map(|(flag, w)| (flag.as_str(), w));
+    let mut out: Vec<(Vec<String>, &Witness)> = Vec::new();
+    for (flag, witness) in hang.chain(race).chain(broken) {
+        match out.iter_mut().find(|s| s.1 == witness) {
+            Some((flags, _)) => flags.push(flag.to_owned()),
+            None => out.push((vec![flag.to_owned()], witness)),
+        }
+    }
+    let one = |(shows, w)| Shown { shows, execution: Execution::new(program, w) };
+    out.into_iter().map(one).collect()
 }
 
 /// That the CTAs of a text in our own language are one cluster, if it names none and needs one.

@@ -10,13 +10,12 @@
 use crate::answer::Answer;
 use crate::input::File;
 use crate::judging::{Explored, Judge};
-use crate::kernel::{Candidate, Launched};
-use crate::verdicts::{told, undecided, union, words_of};
+use crate::kernel::{Candidate, Launched, Smaller, Statement};
+use crate::verdicts::{Verdicts, told, undecided, union};
 use anyhow::{Context, Result};
 use moire_execution::leaf::Finding;
 use moire_explore::Limits;
 use moire_explore::judge::{Judgement, Verdict, flag_verdict};
-use moire_kernel::specialise::{Class, Missed};
 use std::collections::BTreeSet;
 
 /// Consistency checks of a larger launch, by those of the one before, and at least.
@@ -32,7 +31,7 @@ struct Tried {
 
 impl Tried {
     fn verdicts(&self) -> Vec<Verdict> {
-        union(self.explored.iter().map(|e| &e.1))
+        union(self.explored.iter().map(|e| &e.1.verdicts))
     }
 
     fn is_clean(&self) -> bool {
@@ -46,15 +45,14 @@ impl Tried {
     }
 
     /// The statements that synchronise and do not run, where the launch was run ahead.
-    fn missed(&self) -> Option<BTreeSet<Missed>> {
-        let all = self.launch.coverage.as_ref()?.missed.iter();
-        Some(all.filter(|m| m.class == Class::Synchronises).cloned().collect())
+    fn missed(&self) -> Option<BTreeSet<Statement>> {
+        Some(self.launch.coverage.as_ref()?.synchronising.missed.iter().cloned().collect())
     }
 }
 
-impl<'a> Judge<'a, '_> {
+impl Judge<'_> {
     /// The answer for the launches of a kernel.
-    pub(crate) fn launches(&self, file: &File, candidates: Vec<Candidate>) -> Result<Answer<'a>> {
+    pub(crate) fn launches(&self, file: &File, candidates: Vec<Candidate>) -> Result<Answer> {
         let mut limits = *self.limits();
         let mut tried: Vec<Tried> = Vec::new();
         let mut candidates = candidates.into_iter().peekable();
@@ -73,27 +71,26 @@ impl<'a> Judge<'a, '_> {
         }
         let (uncovered, covered) = coverage(&tried);
         let Tried { explored, mut launch, unasked } = tried.pop().context("a kernel has a launch")?;
-        launch.uncovered = uncovered;
         launch.covers(covered.map(|of| &tried[of].launch), &self.question.options());
-        let largest = union(explored.iter().map(|e| &e.1));
+        launch.coverage.iter_mut().for_each(|c| c.uncovered.clone_from(&uncovered));
+        let largest = union(explored.iter().map(|e| &e.1.verdicts));
         let mut beside = Vec::new();
         for Tried { explored, launch: smaller, .. } in tried {
             let command = smaller.command(&self.question.options());
-            launch.smaller.push((command.clone(), words_of(&union(explored.iter().map(|e| &e.1)))));
+            let verdicts = Verdicts(union(explored.iter().map(|e| &e.1.verdicts)));
+            launch.smaller.push(Smaller { command: command.clone(), verdicts });
             let own = explored.into_iter().filter_map(|e| added(e, &largest));
             beside.extend(own.map(|e| (e, command.clone())));
         }
         let mut answer = match unasked {
-            false => self.noted(explored, Some(launch), Vec::new(), &limits, Some(file)),
+            false => self.noted(explored, Some(launch), &limits, Some(file)),
             true => {
                 let (source, judgement, _) = explored.into_iter().next().context("a launch has a program")?;
-                Answer::untried(source, &self.asked.model, Some(launch), judgement)
+                Answer { launch: Some(launch), ..self.untried(&source, &judgement) }
             }
         };
-        if let Answer::Judged(judged) = &mut answer {
-            let part = |(e, command)| self.part(e, Some(command), &limits, Some(file));
-            judged.parts.extend(beside.into_iter().map(part));
-        }
+        let part = |(e, command)| self.part(e, Some(command), &limits, Some(file));
+        answer.parts.extend(beside.into_iter().map(part));
         Ok(answer)
     }
 
@@ -127,7 +124,7 @@ fn reserved(explored: &mut [Explored], why: &str) {
 
 /// What synchronises and runs in none of the launches that decide: in the largest one that was run ahead, and in no smaller
 /// one that is clean. With the position of that largest one, if a larger one was refused.
-fn coverage(tried: &[Tried]) -> (Vec<Missed>, Option<usize>) {
+fn coverage(tried: &[Tried]) -> (Vec<Statement>, Option<usize>) {
     let Some(of) = tried.iter().rposition(|t| t.launch.coverage.is_some()) else { return (Vec::new(), None) };
     let smaller = tried[..of].iter().filter(|t| t.is_clean()).filter_map(Tried::missed);
     let own = tried[of].missed().unwrap_or_default();
@@ -165,5 +162,5 @@ fn could_happen(explored: &[Explored]) -> Vec<String> {
         let lines: Vec<String> = lines.iter().map(u32::to_string).collect();
         if lines.is_empty() { verdict } else { format!("{verdict} (line {})", lines.join(" and ")) }
     };
-    words_of(&union(explored.iter().map(|e| &e.1))).into_iter().map(one).collect()
+    Verdicts(union(explored.iter().map(|e| &e.1.verdicts))).words().into_iter().map(one).collect()
 }

@@ -8,16 +8,19 @@
 
 pub mod answer;
 pub mod asked;
+pub mod execution;
 pub mod exit;
+pub mod finding;
 pub mod input;
 pub mod judging;
 pub mod kernel;
 mod launches;
 mod looped;
-mod mending;
+pub mod mending;
 mod naming;
-pub mod notes;
 pub mod proof;
 pub mod question;
+pub mod readings;
 pub mod stale;
 pub mod verdicts;
+mod waiting;

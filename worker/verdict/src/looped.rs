@@ -7,10 +7,11 @@
 
 use crate::answer::{Answer, Contest};
 use crate::exit;
-use crate::input::{Rejected, Source};
+use crate::input::Source;
 use crate::judging::{Explored, Judge};
+use crate::kernel::quoted;
 use crate::proof::{self, Counts, Proof};
-use crate::verdicts::{told, union, words_of};
+use crate::verdicts::{Verdicts, told, undecided, union};
 use anyhow::Result;
 use moire_explore::Limits;
 use moire_explore::judge::Verdict;
@@ -22,42 +23,36 @@ const RAISED_CHECKS: u64 = 200_000;
 /// Most checks of all explorations that confirm a proof.
 const CONFIRMING_CHECKS: u64 = 50_000;
 
-impl<'a> Judge<'a, '_> {
+impl Judge<'_> {
     /// The answer for a litmus text with loops.
-    pub(crate) fn looped(&self, source: Source, advice: Vec<Rejected>) -> Answer<'a> {
-        let counts = match proof::given(&self.question.trips, &source.program) {
-            Ok(counts) => counts,
-            Err(error) => return Answer::Unread(source.name, error),
-        };
+    pub(crate) fn looped(&self, source: Source) -> Result<Answer> {
+        let counts = proof::given(&self.question.trips, &source.program)?;
+        let unasked = |source: &Source, verdict| self.untried(source, &undecided(verdict));
         if free(&source.program).is_empty() || !counts.is_empty() {
             return match unrolled(&source, &counts) {
-                Ok(source) => self.programs(vec![source], None, advice, self.limits()),
-                Err(verdict) => Answer::unasked(source, &self.asked.model, None, verdict),
+                Ok(source) => self.program(source),
+                Err(verdict) => Ok(unasked(&source, verdict)),
             };
         }
         let (name, model) = (self.asked.name.as_str(), &self.asked.model);
         match Proof::new(&source.program, name, model, self.question) {
-            Ok(proof) => self.proved(source, proof, advice),
-            Err(why) => Answer::unasked(source, model, None, Verdict::Abstained(why)),
+            Ok(proof) => self.proved(&source, proof),
+            Err(why) => Ok(unasked(&source, Verdict::Abstained(why))),
         }
     }
 
-    fn proved(&self, source: Source, mut proof: Proof, advice: Vec<Rejected>) -> Answer<'a> {
-        let explored = match self.confirmed(&source, &mut proof) {
-            Ok(explored) => explored,
-            Err(error) => return Answer::Unread(source.name, error),
+    fn proved(&self, source: &Source, mut proof: Proof) -> Result<Answer> {
+        let mut answer = match self.confirmed(source, &mut proof)? {
+            Some(explored) => self.noted(explored, None, self.limits(), None),
+            None => self.unexplored(source, &proof),
         };
-        let mut answer = match explored {
-            Some(explored) => self.noted(explored, None, advice, self.limits(), None),
-            None => self.unexplored(source, &proof, advice),
-        };
-        if let Answer::Judged(judged) = &mut answer {
-            for part in &mut judged.parts {
-                part.judgement.verdicts = proof.verdicts(&part.judgement.verdicts);
-            }
-            judged.proof = Some(Box::new(proof));
+        for part in &mut answer.parts {
+            part.verdicts.0 = proof.verdicts(&part.verdicts.0);
+            let unsure = part.conditions.iter_mut().filter(|c| c.execution.is_none());
+            unsure.filter(|_| part.verdicts.is_incomplete()).for_each(|c| c.holds = None);
         }
-        answer
+        let operational = Some(proof.told(&quoted(&answer.file), &self.question.options()));
+        Ok(Answer { operational, ..answer })
     }
 
     /// Explores the text with the trip counts of a finding, the least first, until the explorer finds something too. The
@@ -74,14 +69,12 @@ impl<'a> Judge<'a, '_> {
                 Some(_) => Limits { checks: self.limits().checks.min(RAISED_CHECKS), ..*self.limits() },
             };
             let explored = self.explored(vec![unrolled], &limits, true)?;
-            let worst = exit::worst(union(explored.iter().map(|e| &e.1)).iter().map(Verdict::exit_code));
-            if worst == exit::FINDING {
+            if worst(&explored) == exit::FINDING {
                 proof.explored(counts, true);
                 return Ok(Some(explored));
             }
             let first = first.get_or_insert((counts, explored));
-            if exit::worst(union(first.1.iter().map(|e| &e.1)).iter().map(Verdict::exit_code)) != exit::CLEAN
-            {
+            if worst(&first.1) != exit::CLEAN {
                 break;
             }
         }
@@ -97,7 +90,7 @@ impl<'a> Judge<'a, '_> {
             let Ok(unrolled) = unrolled(source, &counts) else { continue };
             let limits = Limits { checks: left, ..*self.limits() };
             let explored = self.explored(vec![unrolled], &limits, false)?;
-            if proof.confirmed(&counts, union(explored.iter().map(|e| &e.1))) {
+            if proof.confirmed(&counts, union(explored.iter().map(|e| &e.1.verdicts))) {
                 return Ok(Some(explored));
             }
             left = left.saturating_sub(explored.iter().map(|e| e.1.summary.checks).sum());
@@ -109,23 +102,21 @@ impl<'a> Judge<'a, '_> {
     }
 
     /// The answer of the operational engine alone, with its verdicts under those contesting switches that it decides.
-    fn unexplored(&self, source: Source, proof: &Proof, advice: Vec<Rejected>) -> Answer<'a> {
+    fn unexplored(&self, source: &Source, proof: &Proof) -> Answer {
         let own = proof.verdicts(&[]);
-        let plain = words_of(&own);
         let contest = |(setting, model): &(String, moire_cat::Model)| {
-            let verdicts = proof::verdicts(&source.program, &self.asked.name, model);
-            let decided = verdicts.iter().all(|v| v.exit_code() != exit::INCOMPLETE);
-            let verdicts = words_of(&verdicts);
-            (decided && verdicts != plain).then(|| Contest { setting: setting.clone(), verdicts })
+            let verdicts = Verdicts(proof::verdicts(&source.program, &self.asked.name, model));
+            let differs = !verdicts.is_incomplete() && verdicts.words() != Verdicts(own.clone()).words();
+            differs.then(|| Contest { setting: setting.clone(), verdicts })
         };
         let contested = self.asked.others.iter().filter_map(contest).collect();
-        let mut answer = Answer::untried(source, &self.asked.model, None, told(own));
-        if let Answer::Judged(judged) = &mut answer {
-            (judged.advice, judged.contested) = (advice, contested);
-            judged.options = self.question.options();
-        }
-        answer
+        Answer { contested, ..self.untried(source, &told(own.clone())) }
     }
+}
+
+/// The exit code of the worst verdict.
+fn worst(explored: &[Explored]) -> u8 {
+    exit::worst(explored.iter().flat_map(|e| &e.1.verdicts).map(Verdict::exit_code))
 }
 
 /// The text with copies of the loop bodies, as many as the trip counts say.

@@ -11,32 +11,39 @@ use moire_explore::Limits;
 use moire_explore::judge::{Judgement, Verdict};
 use moire_explore::reduce::Reductions;
 use moire_mend::redundant::{self, ASSUMPTIONS, Removal};
-use moire_mend::{Advice, Budget, Models, Why, describe, mend, order, patch};
+use moire_mend::{Budget, Models, Why, describe, mend, order, patch};
 use moire_models::Beside;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use similar::TextDiff;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Consistency checks of a program beyond which no edit is tried.
 const MAX_CHECKS: u64 = 20_000;
-/// Most removable edits listed as text.
-const LISTED: usize = 40;
 
-/// Edits that make a program clean.
-pub(crate) struct Mended {
-    sentences: Vec<String>,
-    weakest: bool,
-    explorations: u32,
-    /// The whole file with the edits.
-    fixed: Option<String>,
-    /// What the edits mend.
-    pub(crate) mistakes: Vec<Mistake>,
+/// The edits that make a program clean, or the reason that there are none.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct Advice {
+    /// Each in a sentence.
+    pub edits: Vec<String>,
+    /// Whether each subset and each weaker form was tried, and is not enough.
+    pub weakest: bool,
+    /// How many programs were explored for it.
+    pub explorations: u32,
+    /// The findings of the program by mistake: their positions in its list. The same edits mend those that stand together.
+    pub mistakes: Vec<Vec<usize>>,
+    /// The patch of the file, as `patch -p0` takes it.
+    pub patch: Option<String>,
+    /// Why there are no edits.
+    pub none: Option<String>,
 }
 
-/// Findings that return without one of the edits.
-pub(crate) struct Mistake {
-    pub(crate) findings: BTreeSet<Finding>,
+impl Advice {
+    /// All edits in one line; none if there are none.
+    pub fn line(&self) -> Option<String> {
+        self.none.is_none().then(|| self.edits.join("; "))
+    }
 }
 
 /// Where a program comes from, which decides how its text is patched.
@@ -47,9 +54,6 @@ pub(crate) enum Origin<'a> {
     /// A module. The function says whether a patched text, lowered for the same launch, is clean.
     Module(&'a dyn Fn(&str) -> bool),
 }
-
-/// Advice, or the reason that there is none.
-pub(crate) type Told = Result<Mended, Why>;
 
 /// The model with the order of execution, for a model as the command line names it.
 pub(crate) fn order_model(name: &str, variants: &Variants, library: Library) -> Option<Model> {
@@ -79,106 +83,76 @@ pub(crate) fn advice(
     models: Models<'_>,
     limits: &Limits,
     (origin, more): (Origin<'_>, &dyn Fn() -> bool),
-) -> Option<Told> {
+) -> Option<Advice> {
     if !judgement.verdicts.iter().any(can_be_mended) {
         return None;
     }
     let checks = judgement.summary.checks;
-    if checks > MAX_CHECKS {
-        return Some(Err(Why::Budget));
-    }
     let limits = Limits { reductions: Reductions::NONE, ..*limits };
-    let found = mend(&source.program, judgement, models, &limits, Budget::of(checks), more);
-    Some(found.and_then(|advice| mended(source, &advice, &judgement.findings, origin)))
+    let found = match checks > MAX_CHECKS {
+        true => Err(Why::Budget),
+        false => mend(&source.program, judgement, models, &limits, Budget::of(checks), more),
+    };
+    let told = found.and_then(|edits| mended(source, &edits, &judgement.findings, origin));
+    Some(told.unwrap_or_else(|why| Advice { none: Some(why.to_string()), ..Advice::default() }))
 }
 
-fn mended(source: &Source, advice: &Advice, all: &BTreeSet<Finding>, origin: Origin<'_>) -> Told {
-    let Source { text, program, .. } = source;
+fn mended(
+    source: &Source,
+    found: &moire_mend::Advice,
+    all: &BTreeSet<Finding>,
+    origin: Origin<'_>,
+) -> Result<Advice, Why> {
+    let Source { name, text, program } = source;
     let fixed = match origin {
-        Origin::Litmus => patch::native(text, program, &advice.edits(), &advice.program),
-        Origin::Module(holds) => match patch::ptx(text, program, &advice.steps) {
+        Origin::Litmus => patch::native(text, program, &found.edits(), &found.program),
+        Origin::Module(holds) => match patch::ptx(text, program, &found.steps) {
             Some(fixed) if !holds(&fixed) => return Err(Why::Again),
             fixed => fixed,
         },
     };
-    Ok(Mended {
-        sentences: describe(&source.program, &advice.steps),
-        weakest: advice.weakest,
-        explorations: advice.explorations,
-        fixed,
-        mistakes: mistakes(&advice.solves, all),
+    let diff =
+        |fixed: String| TextDiff::from_lines(text, &fixed).unified_diff().header(name, name).to_string();
+    let at = |m: &BTreeSet<Finding>| (0..).zip(all).filter(|f| m.contains(f.1)).map(|f| f.0).collect();
+    Ok(Advice {
+        edits: describe(program, &found.steps),
+        weakest: found.weakest,
+        explorations: found.explorations,
+        mistakes: mistakes(&found.solves, all).iter().map(at).collect(),
+        patch: fixed.map(diff),
+        none: None,
     })
 }
 
-/// Why advice has no patch.
-pub(crate) fn unpatched(told: Option<&Told>) -> String {
-    match told {
-        None => "nothing that edits of the synchronisation could mend was found".to_owned(),
-        Some(Err(why)) => why.to_string(),
-        Some(Ok(mended)) => format!("the edits cannot be written into this text: {}", mended.edits()),
-    }
-}
-
-impl Mended {
-    /// The patch of the file, as `patch -p0` takes it.
-    pub(crate) fn diff(&self, source: &Source) -> Option<String> {
-        let fixed = self.fixed.as_ref()?;
-        let diff = TextDiff::from_lines(&source.text, fixed);
-        Some(diff.unified_diff().header(&source.name, &source.name).to_string())
-    }
-
-    fn json(&self, source: &Source) -> Value {
-        json!({
-            "edits": self.sentences, "weakest": self.weakest, "explorations": self.explorations,
-            "mistakes": self.mistakes.len(), "patch": self.diff(source),
-        })
-    }
-
-    /// All edits in one line.
-    pub(crate) fn edits(&self) -> String {
-        self.sentences.join("; ")
-    }
-}
-
-/// The advice as text.
-pub(crate) fn text(mended: &Mended) -> String {
-    let least = if mended.weakest { ", and nothing weaker is enough" } else { "" };
-    let mut out = format!("  mend, explored again and clean{least}:\n");
-    mended.sentences.iter().for_each(|s| out += &format!("    {s}\n"));
-    out
-}
-
 /// All findings by mistake: those that the same edits mend stand together, and so do those that no single edit brings back.
-fn mistakes(solves: &[BTreeSet<Finding>], all: &BTreeSet<Finding>) -> Vec<Mistake> {
-    let mut out: Vec<Mistake> = Vec::new();
+fn mistakes(solves: &[BTreeSet<Finding>], all: &BTreeSet<Finding>) -> Vec<BTreeSet<Finding>> {
+    let mut out: Vec<BTreeSet<Finding>> = Vec::new();
     for findings in solves.iter().filter(|f| !f.is_empty()) {
-        let mut all = Mistake { findings: findings.clone() };
-        let (same, other): (Vec<Mistake>, Vec<Mistake>) =
-            out.into_iter().partition(|m| !m.findings.is_disjoint(&all.findings));
-        same.into_iter().for_each(|mut m| all.findings.append(&mut m.findings));
+        let mut together = findings.clone();
+        let (same, other): (Vec<_>, Vec<_>) = out.into_iter().partition(|m| !m.is_disjoint(&together));
+        same.into_iter().for_each(|mut m: BTreeSet<Finding>| together.append(&mut m));
         out = other;
-        out.push(all);
+        out.push(together);
     }
-    let known = |f: &&Finding| !out.iter().any(|m| m.findings.contains(*f));
-    let rest: BTreeSet<Finding> = all.iter().filter(known).cloned().collect();
-    out.extend((!rest.is_empty()).then_some(Mistake { findings: rest }));
+    let rest: BTreeSet<Finding> =
+        all.iter().filter(|f| !out.iter().any(|m| m.contains(*f))).cloned().collect();
+    out.extend((!rest.is_empty()).then_some(rest));
     out
-}
-
-/// The advice as JSON.
-pub(crate) fn json(told: Option<&Told>, source: &Source) -> Value {
-    match told {
-        None => Value::Null,
-        Some(Ok(mended)) => mended.json(source),
-        Some(Err(why)) => json!({"edits": [], "none": format!("no advice: {why}")}),
-    }
 }
 
 /// Synchronisation that a program can do without.
-pub(crate) struct Spare {
-    alone: Vec<String>,
-    together: Vec<String>,
-    complete: bool,
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct Redundant {
+    /// What can go alone.
+    pub alone: Vec<String>,
+    /// What can go together.
+    pub together: Vec<String>,
+    /// Whether everything was tried.
+    pub complete: bool,
+    /// What that takes for granted.
+    pub assumed: Vec<&'static str>,
+    /// Why it was not asked.
+    pub none: Option<String>,
 }
 
 /// The synchronisation of a program that can go, as far as time allows.
@@ -188,60 +162,28 @@ pub(crate) fn spare(
     models: Models<'_>,
     limits: &Limits,
     more: &dyn Fn() -> bool,
-) -> Result<Spare, Why> {
+) -> Redundant {
     let checks = judgement.summary.checks;
-    if checks > MAX_CHECKS {
-        return Err(Why::Budget);
-    }
     let limits = Limits { reductions: Reductions::NONE, ..*limits };
-    let budget = Budget::of(checks);
-    let found = redundant::redundant(&source.program, models, &limits, budget, more)?;
+    let found = match checks > MAX_CHECKS {
+        true => Err(Why::Budget),
+        false => redundant::redundant(&source.program, models, &limits, Budget::of(checks), more),
+    };
     let words = |all: &[Removal]| -> Vec<String> {
         all.iter().map(|r| describe(&source.program, r).join(", and ")).collect()
     };
-    Ok(Spare { alone: words(&found.alone), together: words(&found.together), complete: found.complete })
+    found.map_or_else(not_asked, |found| Redundant {
+        alone: words(&found.alone),
+        together: words(&found.together),
+        complete: found.complete,
+        assumed: ASSUMPTIONS.to_vec(),
+        none: None,
+    })
 }
 
-impl Spare {
-    /// The answer as text.
-    fn text(&self) -> String {
-        let mut out = String::new();
-        let mut list = |title: &str, all: &[String]| {
-            out += &format!("  {title}:{}\n", if all.is_empty() { " nothing" } else { "" });
-            all.iter().take(LISTED).for_each(|s| out += &format!("    {s}\n"));
-            if all.len() > LISTED {
-                out += &format!("    and {} more, see --format json\n", all.len() - LISTED);
-            }
-        };
-        list("redundant, each alone", &self.alone);
-        list("redundant, all together", &self.together);
-        if !self.complete {
-            out += "    not everything was tried; --explain-time gives more time\n";
-        }
-        ASSUMPTIONS.iter().for_each(|a| out += &format!("    assumed: {a}\n"));
-        out
-    }
-
-    fn json(&self) -> Value {
-        json!({"alone": self.alone, "together": self.together, "complete": self.complete, "assumed": ASSUMPTIONS})
-    }
-}
-
-/// The removable synchronisation, as text.
-pub(crate) fn spare_text(spare: &Result<Spare, Why>) -> String {
-    match spare {
-        Ok(spare) => spare.text(),
-        Err(why) => format!("  redundant: not asked: {why}\n"),
-    }
-}
-
-/// The same as JSON.
-pub(crate) fn spare_json(spare: Option<&Result<Spare, Why>>) -> Value {
-    match spare {
-        Some(Ok(spare)) => spare.json(),
-        Some(Err(why)) => json!({"alone": [], "together": [], "complete": false, "none": why.to_string()}),
-        None => Value::Null,
-    }
+/// The reason that nobody asked what can go.
+pub(crate) fn not_asked(why: Why) -> Redundant {
+    Redundant { none: Some(why.to_string()), ..Redundant::default() }
 }
 
 #[cfg(test)]
@@ -254,7 +196,7 @@ mod tests {
             names.iter().map(|n| Finding { flag: (*n).to_owned(), places: Vec::new() }).collect()
         };
         let counts = |solves: &[BTreeSet<Finding>]| -> Vec<usize> {
-            mistakes(solves, &of(&["a", "z"])).iter().map(|m| m.findings.len()).collect()
+            mistakes(solves, &of(&["a", "z"])).iter().map(BTreeSet::len).collect()
         };
         assert_eq!(counts(&[of(&["a", "b"]), of(&["b", "c"]), of(&["d"]), of(&[])]), [3, 1, 1]);
         assert_eq!(counts(&[of(&["a"]), of(&["b"]), of(&["a", "b"])]), [2, 1]);

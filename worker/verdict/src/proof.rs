@@ -3,7 +3,7 @@
 
 use crate::exit;
 use crate::question::Question;
-use crate::verdicts::words_of;
+use crate::verdicts::Verdicts;
 use anyhow::{Result, bail};
 use moire_cat::{LETTER, Model, PROFILE};
 use moire_explore::judge::Verdict;
@@ -15,7 +15,8 @@ use moire_program::ir::{Program, Trips};
 use moire_program::limits::REPEATS;
 use moire_program::loops::{free, loops};
 use moire_program::text::print;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 
@@ -23,14 +24,12 @@ use std::num::NonZeroU64;
 const MODEL: &str = "ptx";
 /// How far trip counts are raised beyond the least ones, until the explorer confirms a finding.
 const RAISED: u32 = 3;
-/// Most findings listed as text.
-const LISTED: usize = 8;
 
 /// Trip counts by name: one for each time that a thread enters such a loop.
 pub type Counts = BTreeMap<String, Vec<u32>>;
 
-/// The answer of the operational engine.
-pub struct Proof {
+/// What the operational engine finds, and what the explorer says of it.
+pub(crate) struct Proof {
     outcome: Outcome,
     /// The least trip counts with a finding of the same kind.
     least: Option<Counterexample>,
@@ -43,6 +42,99 @@ pub struct Proof {
     lines: BTreeMap<String, BTreeSet<u32>>,
     /// The profile and the switches of the command line.
     readings: String,
+}
+
+/// The answer of the operational engine for a text with free loops.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Operational {
+    /// Whether nothing is wrong for any trip count.
+    pub proved: bool,
+    /// The free loops.
+    pub classes: Vec<Free>,
+    /// The profile and the switches.
+    pub readings: String,
+    /// What a proof takes for granted.
+    pub assumptions: Vec<&'static str>,
+    /// States that were stored.
+    pub states: usize,
+    /// Instructions that were executed.
+    pub steps: u64,
+    /// The limit that was hit, and how far every run was followed.
+    pub bounded: Option<String>,
+    /// What is wrong.
+    pub findings: Vec<Mistake>,
+    /// Under how many other schedules a clean run is repeated.
+    pub schedules: usize,
+    /// What another schedule says instead: the engine contradicts itself.
+    pub differs: Option<String>,
+    /// Of a proof: the least trip counts, and what the explorer says of each.
+    pub confirmations: Vec<Confirmation>,
+    /// The trip counts for which the explorer was asked about a finding, or those that refute a proof.
+    pub explored: Option<Confirmed>,
+    /// The least trip counts with a finding of the same kind.
+    pub least: Option<Least>,
+}
+
+/// A loop without a number.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Free {
+    /// Its name.
+    pub name: String,
+    /// Its least trip count.
+    pub least: u32,
+    /// The lines of the loops of that name.
+    pub lines: BTreeSet<u32>,
+}
+
+/// Something that the operational engine finds.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Mistake {
+    /// `race`, `hang`, `lifetime` or `protocol`.
+    pub kind: &'static str,
+    /// The condition of the proof that is broken.
+    pub condition: Option<String>,
+    /// One sentence.
+    pub text: String,
+    /// The instructions.
+    pub places: Vec<Instruction>,
+}
+
+/// An instruction of a run.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Instruction {
+    /// The position of its thread.
+    pub thread: usize,
+    /// Its line.
+    pub line: u32,
+}
+
+/// What the explorer says of trip counts.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Confirmation {
+    /// The trip counts.
+    pub trips: Counts,
+    /// None if there was no budget for them.
+    pub verdicts: Option<Verdicts>,
+}
+
+/// What the explorer says of a finding.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Confirmed {
+    /// The trip counts.
+    pub trips: Counts,
+    /// Whether it finds something, too.
+    pub confirmed: bool,
+    /// The command that repeats it.
+    pub again: String,
+}
+
+/// The least trip counts with a finding.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Least {
+    /// The trip counts.
+    pub trips: Counts,
+    /// The program with copies of its loops.
+    pub program: String,
 }
 
 /// The verdicts of the operational engine under a model.
@@ -187,11 +279,6 @@ impl Proof {
         self.asked = Some((counts, confirmed));
     }
 
-    /// Whether the explorer was asked.
-    pub fn is_explored(&self) -> bool {
-        self.asked.is_some()
-    }
-
     /// The verdicts of both engines, given those of the explorer where it was asked.
     ///
     /// A finding of only one engine is no verdict: the engines differ, or the run breaks a condition and proves nothing. If
@@ -220,118 +307,57 @@ impl Proof {
         })]
     }
 
-    /// The answer in sentences. `file` and `options` are those of the command.
-    pub fn text(&self, file: &str, options: &str) -> String {
+    /// The answer for people and tools. `file` and `options` are those of the command.
+    pub(crate) fn told(&self, file: &str, options: &str) -> Operational {
         let o = &self.outcome;
-        let cost = format!("operational engine, {}: {} states, {} steps", self.readings, o.states, o.steps);
-        if let (true, Some((counts, _))) = (self.is_clean(), &self.asked) {
-            let (shown, trips) = (shown(counts), trips(counts));
-            return format!(
-                "  {cost}\n  refuted by the explorer for {shown}: the operational engine finds nothing\n    \
-                 again: moire check {file}{options}{trips}\n"
-            );
-        }
-        if let Some(bound) = &o.bounded {
-            return format!("  {cost}\n  stopped by the limit on {}\n", covered(o, bound));
-        }
-        if o.findings.is_empty() && o.differs.is_none() {
-            let mut out = format!("  clean for every trip count: {}\n  {cost}\n", self.scope());
-            out += &format!("  the same under {SCHEDULES} other schedules of threads and completions\n");
-            out += &self.confirmations();
-            out += "  arrivals, waits and expect_tx are ordered (D1 to D5), so one run stands for all; assumed:\n";
-            out.extend(ASSUMPTIONS.iter().map(|a| format!("    {a}\n")));
-            return out;
-        }
-        let mut out = format!("  {cost}\n");
-        for finding in o.findings.iter().take(LISTED) {
-            let condition = finding.condition.map_or(String::new(), |c| format!(" [{}]", c.text()));
-            out += &format!("    {}: {}{condition}\n", finding.kind.word(), finding.text);
-        }
-        let more = o.findings.len().saturating_sub(LISTED);
-        if more > 0 {
-            out += &format!("    and {more} more\n");
-        }
-        if let Some((counts, confirmed)) = &self.asked {
-            let says = if *confirmed { "confirmed by" } else { "not confirmed by" };
-            out += &format!("  {says} the explorer for {}\n", shown(counts));
-            if *confirmed {
-                out += "    advice is tried with these trip counts only\n";
-            }
-            out += &format!("    again: moire check {file}{options}{}\n", trips(counts));
-        }
-        out
-    }
-
-    /// `confirmed by the explorer for 2 of 3 trip counts from K = 0 to K = 2; K = 2: bounded (checks)`
-    fn confirmations(&self) -> String {
-        let is_clean = |v: &Option<Vec<Verdict>>| matches!(v.as_deref(), Some([Verdict::Clean(_)]));
-        let (sure, all) =
-            (self.least_trips.iter().filter(|t| is_clean(&t.1)).count(), self.least_trips.len());
-        let [(from, _), .., (to, _)] = self.least_trips.as_slice() else { return String::new() };
-        let mut out = format!(
-            "  confirmed by the explorer for {sure} of {all} trip counts from {} to {}\n",
-            shown(from),
-            shown(to)
-        );
-        for (counts, verdicts) in self.least_trips.iter().filter(|t| !is_clean(&t.1)) {
-            let why = verdicts
+        let finding = |f: &Finding| Mistake {
+            kind: f.kind.word(),
+            condition: f.condition.map(|c| c.text().to_owned()),
+            text: f.text.clone(),
+            places: f
+                .places
+                .iter()
+                .map(|(thread, line)| Instruction { thread: *thread, line: *line })
+                .collect(),
+        };
+        let class = |(name, least): &(String, u32)| Free {
+            name: name.clone(),
+            least: *least,
+            lines: self.lines.get(name).cloned().unwrap_or_default(),
+        };
+        let confirmation = |(trips, verdicts): &(Counts, Option<Vec<Verdict>>)| Confirmation {
+            trips: trips.clone(),
+            verdicts: verdicts.clone().map(Verdicts),
+        };
+        let explored = |(counts, confirmed): &(Counts, bool)| Confirmed {
+            trips: counts.clone(),
+            confirmed: *confirmed,
+            again: format!("moire check {file}{options}{}", trips(counts)),
+        };
+        let confirmations = self.least_trips.iter().filter(|_| self.is_clean()).map(confirmation);
+        Operational {
+            proved: matches!(verdicts_of(o)[..], [Verdict::Clean(_)]) && self.asked.is_none(),
+            classes: o.classes.iter().map(class).collect(),
+            readings: self.readings.clone(),
+            assumptions: ASSUMPTIONS.to_vec(),
+            states: o.states,
+            steps: o.steps,
+            bounded: o.bounded.as_ref().map(|bound| covered(o, bound)),
+            findings: o.findings.iter().map(finding).collect(),
+            schedules: SCHEDULES,
+            differs: o.differs.clone(),
+            confirmations: confirmations.collect(),
+            explored: self.asked.as_ref().map(explored),
+            least: self
+                .least
                 .as_ref()
-                .map_or("not tried, the budget is spent".to_owned(), |v| words_of(v).join(", "));
-            out += &format!("    {}: {why}\n", shown(counts));
+                .map(|l| Least { trips: l.numbers.clone(), program: print(&l.program) }),
         }
-        out
-    }
-
-    /// `K >= 1 (lines 7, 19), T (line 5)`
-    fn scope(&self) -> String {
-        let one = |(name, least): &(String, u32)| {
-            let bound = if *least > 0 { format!("{name} >= {least}") } else { name.clone() };
-            let lines: Vec<String> = self.lines.get(name).into_iter().flatten().map(u32::to_string).collect();
-            let word = if lines.len() == 1 { "line" } else { "lines" };
-            format!("{bound} ({word} {})", lines.join(", "))
-        };
-        self.outcome.classes.iter().map(one).collect::<Vec<_>>().join(", ")
-    }
-
-    /// The answer as JSON.
-    pub fn json(&self, file: &str, options: &str) -> Value {
-        let o = &self.outcome;
-        let finding = |f: &Finding| {
-            let place = |p: &(usize, u32)| json!({"thread": p.0, "line": p.1});
-            json!({
-                "kind": f.kind.word(), "condition": f.condition.map(|c| c.text()), "text": f.text,
-                "places": f.places.iter().map(place).collect::<Vec<_>>(),
-            })
-        };
-        let class = |c: &(String, u32)| json!({"name": c.0, "least": c.1, "lines": self.lines.get(&c.0)});
-        let proved = matches!(verdicts_of(o)[..], [Verdict::Clean(_)]) && self.asked.is_none();
-        let least = |(counts, verdicts): &(Counts, Option<Vec<Verdict>>)| json!({"trips": counts, "verdicts": verdicts.as_ref().map(|v| words_of(v))});
-        let asked = self.asked.as_ref().map(|(counts, confirmed)| {
-            json!({
-                "trips": counts, "confirmed": confirmed,
-                "again": format!("moire check {file}{options}{}", trips(counts)),
-            })
-        });
-        json!({
-            "proved": proved,
-            "classes": o.classes.iter().map(class).collect::<Vec<_>>(),
-            "readings": self.readings,
-            "assumptions": ASSUMPTIONS,
-            "states": o.states,
-            "steps": o.steps,
-            "bounded": o.bounded.as_ref().map(|bound| json!({"limit": bound, "covered": o.covered})),
-            "findings": o.findings.iter().map(finding).collect::<Vec<_>>(),
-            "schedules": SCHEDULES,
-            "differs": o.differs,
-            "confirmations": self.is_clean().then(|| self.least_trips.iter().map(least).collect::<Vec<_>>()),
-            "explored": asked,
-            "least": self.least.as_ref().map(|l| json!({"trips": l.numbers, "program": print(&l.program)})),
-        })
     }
 }
 
 /// `K = 2, T = 1 then 0`
-fn shown(counts: &Counts) -> String {
+pub fn shown(counts: &Counts) -> String {
     let one = |(name, all): (&String, &Vec<u32>)| {
         let all: Vec<String> = all.iter().map(u32::to_string).collect();
         format!("{name} = {}", all.join(" then "))
@@ -404,19 +430,15 @@ mod tests {
         assert!(!proof.confirmed(&zero, vec![Verdict::Clean(NonZeroU64::MIN)]));
         assert!(!proof.confirmed(&one, vec![Verdict::Bounded("checks".to_owned())]));
         assert!(matches!(proof.verdicts(&[])[..], [Verdict::Clean(_)]));
-        let text = proof.text("l.litmus", "");
-        assert!(text.contains("for 1 of 3 trip counts from K = 0 to K = 2"), "{text}");
-        assert!(
-            text.contains("    K = 1: bounded(checks)\n    K = 2: not tried, the budget is spent\n"),
-            "{text}"
-        );
+        let told = proof.told("l.litmus", "");
+        let said: Vec<_> =
+            told.confirmations.iter().map(|c| c.verdicts.as_ref().map(Verdicts::words)).collect();
+        assert_eq!(said, [Some(vec!["clean".into()]), Some(vec!["bounded(checks)".into()]), None]);
+        assert!(told.proved);
         assert!(proof.confirmed(&two, vec![Verdict::Race]));
         assert_eq!(proof.verdicts(&[Verdict::Race]), [Verdict::Race]);
-        let text = proof.text("l.litmus", "");
-        assert!(
-            text.contains("refuted by the explorer for K = 2") && !text.contains("clean for every"),
-            "{text}"
-        );
-        assert!(text.contains("moire check l.litmus --trips K=2"), "{text}");
+        let told = proof.told("l.litmus", "");
+        assert!(!told.proved);
+        assert_eq!(told.explored.unwrap().again, "moire check l.litmus --trips K=2");
     }
 }

@@ -10,7 +10,8 @@ use moire_execution::leaf::Finding;
 use moire_explore::judge::Judgement;
 use moire_models::Beside;
 use moire_program::ir::{LoadOrder, Op, Program};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -39,12 +40,12 @@ fn is_relaxed(order: LoadOrder) -> bool {
 }
 
 /// A read that may be stale.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Stale {
     /// Line of the read.
-    read: u32,
+    pub read: u32,
     /// Line of the write that it may miss.
-    write: u32,
+    pub write: u32,
 }
 
 /// The stale reads that a judgement under [`model`] has found.
@@ -61,18 +62,4 @@ pub(crate) fn found(program: &Program, judgement: &Judgement) -> Vec<Stale> {
     };
     let all = judgement.findings.iter().filter(|f| f.flag == FLAG);
     all.filter_map(one).collect::<BTreeSet<Stale>>().into_iter().collect()
-}
-
-impl Stale {
-    pub(crate) fn text(&self) -> String {
-        let Stale { read, write } = self;
-        format!(
-            "no race between lines {write} and {read}, because these accesses are strong; a stale value is allowed at line {read}"
-        )
-    }
-
-    /// As JSON.
-    pub fn json(&self) -> Value {
-        json!({"read": self.read, "write": self.write})
-    }
 }

@@ -1,8 +1,56 @@
 //! Verdicts in words, verdicts of several programs together, and a judgement without an exploration.
 
+use crate::exit;
 use moire_explore::judge::{Judgement, Verdict};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
+
+/// Verdicts, sorted; none of what is rejected. Written in words: `condition(name)`, `bounded(reason)`, ..
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(into = "Vec<String>")]
+#[schemars(with = "Vec<String>")]
+pub struct Verdicts(pub Vec<Verdict>);
+
+impl Verdicts {
+    /// The verdicts as people and scripts read them.
+    pub fn words(&self) -> Vec<String> {
+        let word = |v: &Verdict| match v {
+            Verdict::Condition(name) if !name.is_empty() => format!("condition({name})"),
+            Verdict::Bounded(reason) => format!("bounded({reason})"),
+            Verdict::Abstained(reason) => format!("abstained({reason})"),
+            other => other.word().to_owned(),
+        };
+        if self.0.is_empty() { vec!["rejected".to_owned()] } else { self.0.iter().map(word).collect() }
+    }
+
+    /// The verdicts without reasons.
+    pub fn kinds(&self) -> Vec<&'static str> {
+        if self.0.is_empty() { vec!["rejected"] } else { self.0.iter().map(Verdict::word).collect() }
+    }
+
+    /// The exit code of each.
+    pub fn codes(&self) -> Vec<u8> {
+        if self.0.is_empty() { vec![exit::USAGE] } else { self.0.iter().map(Verdict::exit_code).collect() }
+    }
+
+    /// Whether something is wrong.
+    pub fn has_finding(&self) -> bool {
+        self.codes().contains(&exit::FINDING)
+    }
+
+    /// Whether something is not decided.
+    pub fn is_incomplete(&self) -> bool {
+        self.codes().contains(&exit::INCOMPLETE)
+    }
+}
+
+impl From<Verdicts> for Vec<String> {
+    fn from(verdicts: Verdicts) -> Self {
+        verdicts.words()
+    }
+}
 
 /// The judgement that has these verdicts and nothing more.
 pub fn told(verdicts: Vec<Verdict>) -> Judgement {
@@ -26,9 +74,9 @@ pub fn undecided(verdict: Verdict) -> Judgement {
 
 /// The verdicts of programs that are independent of each other: `clean` if all are, with the executions of all, else all
 /// other ones. What holds no program is bounded.
-pub fn union<'j>(judgements: impl IntoIterator<Item = &'j Judgement>) -> Vec<Verdict> {
+pub fn union<'j>(verdicts: impl IntoIterator<Item = &'j Vec<Verdict>>) -> Vec<Verdict> {
     let (mut wrong, mut executions) = (BTreeSet::new(), None);
-    for verdict in judgements.into_iter().flat_map(|j| &j.verdicts) {
+    for verdict in verdicts.into_iter().flatten() {
         match verdict {
             Verdict::Clean(all) => {
                 executions = Some(executions.map_or(*all, |n: NonZeroU64| n.saturating_add(all.get())));
@@ -43,22 +91,6 @@ pub fn union<'j>(judgements: impl IntoIterator<Item = &'j Judgement>) -> Vec<Ver
     }
 }
 
-/// Verdicts as people and scripts read them: `condition(name)`, `bounded(reason)`, ..
-pub fn words_of(verdicts: &[Verdict]) -> Vec<String> {
-    let word = |v: &Verdict| match v {
-        Verdict::Condition(name) if !name.is_empty() => format!("condition({name})"),
-        Verdict::Bounded(reason) => format!("bounded({reason})"),
-        Verdict::Abstained(reason) => format!("abstained({reason})"),
-        other => other.word().to_owned(),
-    };
-    verdicts.iter().map(word).collect()
-}
-
-/// Those of a judgement.
-pub fn words(judgement: &Judgement) -> Vec<String> {
-    words_of(&judgement.verdicts)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,8 +98,8 @@ mod tests {
     #[test]
     fn one_wrong_part_is_enough() {
         let of = |all: &[Verdict]| {
-            let judgements: Vec<Judgement> = all.iter().cloned().map(undecided).collect();
-            words_of(&union(&judgements))
+            let parts: Vec<Vec<Verdict>> = all.iter().map(|v| vec![v.clone()]).collect();
+            Verdicts(union(&parts)).words()
         };
         let clean = Verdict::Clean(NonZeroU64::MIN);
         assert_eq!(of(&[clean.clone(), clean.clone()]), ["clean"]);

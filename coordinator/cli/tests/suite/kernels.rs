@@ -18,9 +18,16 @@ fn check(text: &str, args: &[&str]) -> (Option<i32>, String, String) {
     (out.status.code(), text(out.stdout), text(out.stderr))
 }
 
+/// The answer as JSON, which fits the schema that is published.
 fn json(text: &str, args: &[&str]) -> Value {
     let (_, out, err) = check(text, &[args, &["--format", "json"]].concat());
-    serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"))
+    let answer = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+    let schema = serde_json::from_str(include_str!("../../../../deploy/schema/check.json")).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> =
+        schema.iter_errors(&answer).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert_eq!(errors, Vec::<String>::new(), "{answer:#}");
+    answer
 }
 
 /// A kernel of 32 threads whose first one stores the number of its CTA.
@@ -82,7 +89,13 @@ fn every_verdict_names_its_launch() {
     );
     assert_eq!(launch["parameters"][0]["value"], 2);
     assert_eq!(launch["command"], "moire check k.ptx --grid 1 --cluster 1 --param 0=2 --profile letter");
-    assert!(launch["loops"].as_array().unwrap().iter().any(|l| l["passes"] == serde_json::json!([2, 2])));
+    assert!(
+        launch["coverage"]["loops"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|l| l["passes"] == serde_json::json!([2, 2]))
+    );
     // What no engine is asked about names its launch, too.
     let object = json(&decided_race(), &[]);
     assert!(object["verdicts"][0].as_str().unwrap().starts_with("abstained("), "{object}");
@@ -125,12 +138,11 @@ fn a_clean_kernel_says_what_did_not_run() {
     assert!(none.contains("synchronising instructions never reached: ") && none.contains("(line "), "{none}");
     let (_, four, _) = check(&ring, &["--param", "0=4"]);
     assert!(!four.contains("never reached") && !four.contains("no ring wraps"), "{four}");
-    let coverage = &json(&ring, &["--param", "0=4"])["coverage"];
-    assert_eq!(
-        (&coverage["full"], &coverage["synchronising"]["missed"]),
-        (&true.into(), &Value::Array(vec![]))
-    );
-    assert_eq!(json(&ring, &["--param", "0=0"])["coverage"]["full"], false);
+    let coverage = &json(&ring, &["--param", "0=4"])["launch"]["coverage"];
+    assert_eq!(coverage["synchronising"]["missed"], Value::Array(vec![]), "{coverage}");
+    assert!(coverage["wrapped"].as_u64() > Some(0), "{coverage}");
+    let coverage = &json(&ring, &["--param", "0=0"])["launch"]["coverage"];
+    assert_ne!(coverage["uncovered"], Value::Array(vec![]), "{coverage}");
 }
 
 /// Kernels of 32 threads. `%rd0` is the memory of parameter 0, `%r0` the number of the CTA, `%r1` the number of CTAs; only the
@@ -210,7 +222,7 @@ fn what_synchronises_and_never_runs_bounds_the_answer() {
     assert!(code == Some(11) && out.starts_with("k.ptx: bounded(coverage)\n"), "{out}{err}");
     let object = json(&never, &[]);
     assert_eq!(object["verdicts"], serde_json::json!(["bounded(coverage)"]), "{object}");
-    assert_eq!(object["coverage"]["uncovered"][0]["text"], "bar.sync", "{object}");
+    assert_eq!(object["launch"]["coverage"]["uncovered"][0]["text"], "bar.sync", "{object}");
     let (code, out, _) = check(&never, &["--format", "sarif"]);
     assert!(
         code == Some(11) && out.contains("1 synchronising instructions run in no launch that was judged"),
@@ -235,8 +247,8 @@ fn missing_parameters_are_chosen_and_named() {
     assert!(out.contains("    clean: moire check k.ptx --grid 1 --cluster 1 --param 0=1\n"), "{out}");
     let object = json(&ring, &[]);
     assert_eq!(
-        (&object["coverage"]["full"], &object["launch"]["parameters"][0]["origin"]),
-        (&true.into(), &"assumed".into())
+        (&object["launch"]["coverage"]["uncovered"], &object["launch"]["parameters"][0]["origin"]),
+        (&Value::Array(vec![]), &"assumed".into())
     );
     // A mistake that shows in the second round only.
     let late = ring.replace("bfe.u32 %r9, %r5, 1, 1;", "mov.b32 %r9, 0;");
@@ -286,7 +298,7 @@ fn a_module_is_judged_under_both_profiles() {
     assert!(code == Some(10) && out.starts_with("k.ptx: race, lifetime\n"), "{out}");
     let (code, out, _) = check(&module, &["--profile", "practice", "--strict"]);
     assert!(code == Some(0) && !out.contains("contested"), "{out}");
-    let profile = &json(&module, &[])["profile"];
+    let profile = &json(&module, &[])["parts"][0]["profile"];
     assert_eq!((&profile["name"], &profile["letter_only"]), (&"letter".into(), &true.into()));
     // Explanations have a budget of their own; verdicts do not depend on it.
     let (code, out, _) = check(&module, &["--explain-time", "0s"]);
@@ -349,7 +361,7 @@ fn a_stale_value_is_noted() {
     assert!(code == Some(0) && out.starts_with("k.ptx: clean\n"), "{out}{err}");
     let note = "no race between lines 15 and 22, because these accesses are strong; a stale value is allowed at line 22\n";
     assert!(out.contains(note), "{out}");
-    assert_eq!(json(&kernel(""), &[])["stale"].as_array().unwrap().len(), 2);
+    assert_eq!(json(&kernel(""), &[])["parts"][0]["stale"].as_array().unwrap().len(), 2);
     let (code, out, err) = check(&kernel("membar.gl;"), &[]);
     assert!(code == Some(0) && !out.contains("stale"), "{out}{err}");
 }

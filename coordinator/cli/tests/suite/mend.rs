@@ -79,9 +79,9 @@ fn a_patch_goes_into_a_file_beside_any_format() {
     assert_eq!(out.status.code(), Some(2));
     let out = moire(folder.path(), &["check", "--fix=p.diff", "--format", "json", "early.litmus"]);
     let object: serde_json::Value = serde_json::from_str(text(out.stdout).lines().next().unwrap()).unwrap();
-    assert_eq!(object["advice"][0]["weakest"], true, "{object}");
+    assert_eq!(object["parts"][0]["advice"]["weakest"], true, "{object}");
     let diff = std::fs::read_to_string(folder.path().join("p.diff")).unwrap();
-    assert_eq!(object["advice"][0]["patch"].as_str(), Some(diff.as_str()));
+    assert_eq!(object["parts"][0]["advice"]["patch"].as_str(), Some(diff.as_str()));
     // Nothing wrong, nothing to patch.
     std::fs::write(folder.path().join("spare.litmus"), SPARE).unwrap();
     let out = moire(folder.path(), &["check", "--fix", "spare.litmus"]);

@@ -86,6 +86,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "moire-operate",
             "moire-mend",
             "anyhow",
+            "schemars",
+            "serde",
             "serde_json",
             "similar",
         ],

@@ -17,7 +17,7 @@ from typing import Any, Mapping, Sequence, Union
 CLEAN, USAGE, FINDING, INCOMPLETE, INTERNAL = 0, 2, 10, 11, 70
 
 #: Version of the JSON that is read.
-FORMAT = 1
+FORMAT = 2
 
 Size = Union[int, Sequence[int]]
 
@@ -218,28 +218,29 @@ def _call(call: list[str], timeout: float | None) -> subprocess.CompletedProcess
 
 
 def _result(said: Mapping[str, Any]) -> Result:
-    findings = []
-    for one in said.get("findings", ()):
-        sources = one.get("sources") or [None] * len(one["places"])
-        places = []
-        for place, source in zip(one["places"], sources):
-            file, line = (source["file"], source["line"]) if source else (None, None)
-            places.append(Place(place["thread"], place["line"], file, line))
-        missing = one.get("missing")
-        findings.append(Finding(one["verdict"], one["kind"], tuple(places), missing["text"] if missing else None))
-    launch = said.get("launch")
+    parts = said["parts"]
+    findings = [_finding(one, part, said["lines"]) for part in parts for one in part["findings"]]
+    launch = said["launch"]
     told = None
     if launch:
-        taken = tuple(t if isinstance(t, str) else json.dumps(t) for t in launch.get("taken", ()))
+        taken = tuple(one["text"] for one in said["taken"])
         told = Launch(tuple(launch["grid"]["size"]), launch["assumed"], launch["command"], taken)
     verdicts = tuple(said["verdicts"])
     lines = [f"{said['file']}: {', '.join(verdicts)}", *(f"  {f}" for f in _distinct(findings))]
-    hang = said.get("hang")
-    if hang:
-        lines.append(f"  hang: {hang['who']}")
+    lines += [f"  hang: {part['hang']['who']}" for part in parts if part["hang"]]
     if told:
         lines.append(f"  repeat with: {told.command}")
     return Result(verdicts, tuple(findings), told, "\n".join(lines), said)
+
+
+def _finding(one: Mapping[str, Any], part: Mapping[str, Any], lines: Mapping[str, Any]) -> Finding:
+    places = []
+    for place in one["places"]:
+        source = lines.get(str(place["line"]), {}).get("source")
+        file, line = (source["file"], source["line"]) if source else (None, None)
+        places.append(Place(place["thread"], place["line"], file, line))
+    edits = (part["advice"] or {}).get("edits")
+    return Finding(one["verdict"], one["kind"], tuple(places), "; ".join(edits) if edits else one["missing"])
 
 
 def _distinct(findings: list[Finding]) -> list[Finding]:

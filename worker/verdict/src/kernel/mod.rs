@@ -11,10 +11,13 @@ mod wanted;
 use crate::input::File;
 use anyhow::Result;
 
-pub use launched::{Launched, Taken, quoted};
+pub use launched::{
+    AnyData, Argument, Covered, Launched, Looped, Origin, Reached, Size, Smaller, Statement, Taken, quoted,
+};
 pub use lowered::{Candidate, Kernel};
 
-pub use source_place::{SourcePlace, source_place};
+pub(crate) use source_place::source_place;
+pub use source_place::{Call, SourcePlace};
 pub use tile::{has_blocks, is_text, text};
 pub use wanted::Wanted;
 

@@ -1,6 +1,6 @@
 //! PTX modules: from a module and a launch to programs.
 
-use super::launched::{AnyData, Argument, Launched, Origin, Size, Taken};
+use super::launched::{AnyData, Argument, Covered, Launched, Origin, Size, Taken};
 use super::lowered::{Candidate, Kernel};
 use super::metadata::Metadata;
 use super::wanted::Wanted;
@@ -60,7 +60,7 @@ pub(crate) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
         match lowered {
             Ok(Apart { parts, notes, coverage, reserve }) => {
                 said.taken = taken(notes);
-                said.coverage = Some(coverage);
+                said.coverage = Some(Covered::new(&coverage));
                 said.parts = parts.iter().map(|p| p.clusters.clone()).collect();
                 let sources = parts.into_iter().map(|p| source(p.program)).collect();
                 let reserve = reserve.map(|why| why.to_string());
@@ -217,8 +217,8 @@ impl Asked<'_> {
             taken: Vec::new(),
             parts: Vec::new(),
             coverage: None,
-            coverage_of: None,
-            uncovered: Vec::new(),
+            assumed: false,
+            command: String::new(),
             any_data: None,
         }
     }

@@ -3,17 +3,28 @@
 //! Contract: a `.loc` is about the lines behind it, up to the next one or the next function. A module without them has no
 //! origins; what cannot be read is passed over.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A place in the source of a kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SourcePlace {
     /// The path of the file as the compiler wrote it.
     pub file: String,
     /// Its line, from 1.
     pub line: u32,
     /// The place of the call, where the line was inlined.
-    pub inlined_at: Option<(String, u32)>,
+    pub inlined_at: Option<Call>,
+}
+
+/// The place of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Call {
+    /// The path of the file.
+    pub file: String,
+    /// Its line, from 1.
+    pub line: u32,
 }
 
 impl SourcePlace {
@@ -22,13 +33,13 @@ impl SourcePlace {
         let name = |file: &str| file.rsplit(['/', '\\']).next().unwrap_or(file).to_owned();
         let inlined = self.inlined_at.as_ref();
         let inlined =
-            inlined.map_or(String::new(), |(file, line)| format!(", inlined at {}:{line}", name(file)));
+            inlined.map_or(String::new(), |at| format!(", inlined at {}:{}", name(&at.file), at.line));
         format!("{}:{}{inlined}", name(&self.file), self.line)
     }
 }
 
 /// The origin of a line of a module, counted from 1.
-pub fn source_place(text: &str, line: u32) -> Option<SourcePlace> {
+pub(crate) fn source_place(text: &str, line: u32) -> Option<SourcePlace> {
     let files: BTreeMap<&str, &str> = text.lines().filter_map(file).collect();
     if files.is_empty() {
         return None;
@@ -42,7 +53,8 @@ pub fn source_place(text: &str, line: u32) -> Option<SourcePlace> {
                 let words: Vec<&str> = words.collect();
                 let number = |at: usize| words.get(at)?.parse::<u32>().ok();
                 let call = words.iter().position(|w| *w == "inlined_at");
-                let call = call.and_then(|at| Some((named(words.get(at + 1)?)?, number(at + 2)?)));
+                let call = call
+                    .and_then(|at| Some(Call { file: named(words.get(at + 1)?)?, line: number(at + 2)? }));
                 let place = words.first().and_then(|index| named(index)).zip(number(1));
                 // Line 0 is code that the compiler made by itself.
                 found = place.filter(|(_, line)| *line > 0).map(|(file, line)| SourcePlace {

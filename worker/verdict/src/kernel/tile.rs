@@ -91,8 +91,8 @@ pub(super) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
             taken: Vec::new(),
             parts: Vec::new(),
             coverage: None,
-            coverage_of: None,
-            uncovered: Vec::new(),
+            assumed: false,
+            command: String::new(),
             any_data: None,
         };
         match lower(kernel, &launch) {

@@ -9,11 +9,11 @@ mod draw;
 mod files;
 mod here;
 mod progress;
-mod render;
 mod reports;
 mod spread;
 mod states;
 mod telling;
+mod text;
 mod witness;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -29,8 +29,10 @@ use moire_verdict::answer::Answer;
 use moire_verdict::asked::Asked;
 use moire_verdict::judging::Judge;
 use moire_verdict::kernel::{self, Kernel};
+use moire_verdict::mending::Advice;
+use moire_verdict::proof;
 use moire_verdict::question::Library;
-use moire_verdict::{proof, verdicts};
+use moire_verdict::verdicts::Verdicts;
 use spread::Fleet;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -71,11 +73,11 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
             let asked = &models[&(args.model.name(file), kernel::is_compiled(file))];
             let launch = match args.launch.wanted(task.entry.as_deref()) {
                 Ok(launch) => launch,
-                Err(error) => return Answer::Unread(file.name().to_owned(), error),
+                Err(error) => return Answer::failed(file.name(), error),
             };
             Judge { question: &question, launch, asked, host: &Here::new(args, fleet.as_ref()) }.file(file)
         }
-        Err(error) => Answer::Unread(task.path.display().to_string(), anyhow!("{error:#}")),
+        Err(error) => Answer::failed(&task.path.display().to_string(), anyhow!("{error:#}")),
     };
     let mut codes = Vec::new();
     let mut kept = Vec::new();
@@ -83,25 +85,21 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
     let jobs = if args.jobs == 0 { processors() } else { args.jobs };
     in_order(&tasks, jobs, &answer, &mut |answer| {
         codes.extend(answer.codes(args.strict));
-        rows.push(answer.row());
-        if let (Some(folder), Answer::Judged(judged)) = (&args.witness, &answer) {
-            for (n, part) in judged.parts.iter().enumerate() {
-                let n = (judged.parts.len() > 1).then_some(n);
-                witness::write(folder, &part.source, n, &part.judgement)?;
-            }
+        rows.push((answer.verdicts.kinds().join(", "), answer.title()));
+        if let Some(folder) = &args.witness {
+            witness::write(folder, &answer)?;
         }
-        if let (Some(_), Answer::Judged(judged)) = (&args.fix, &answer) {
+        if args.fix.is_some() {
             // Parts of one launch have one text.
-            match judged.parts.iter().find_map(|part| part.notes.diff(&part.source)) {
-                Some(patch) => patches += &patch,
-                None => judged.parts.first().into_iter().for_each(|part| {
-                    eprintln!("{}: no patch: {}", judged.name, part.notes.unpatched());
-                }),
+            let mut advice = answer.parts.iter().filter_map(|p| p.advice.as_ref());
+            match advice.find_map(|a| a.patch.as_ref()) {
+                Some(patch) => patches += patch,
+                None => unpatched(&answer),
             }
         }
         match args.format {
-            CheckFormat::Text => render::text(&answer, to_stdout),
-            CheckFormat::Json => render::json(&answer),
+            CheckFormat::Text => text::print(&answer, to_stdout),
+            CheckFormat::Json => println!("{}", serde_json::to_string(&answer)?),
             CheckFormat::Sarif | CheckFormat::Junit => kept.push(answer),
         }
         Ok(())
@@ -115,18 +113,29 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
         CheckFormat::Text if to_stdout => {}
         CheckFormat::Sarif => println!("{}", reports::sarif(&kept)),
         CheckFormat::Junit => println!("{}", reports::junit(&kept)?),
-        CheckFormat::Text if many => print!("{}", render::table(&rows)),
+        CheckFormat::Text if many => print!("{}", text::table(&rows)),
         CheckFormat::Text | CheckFormat::Json => {}
     }
     Ok(exit::worst(codes))
 }
 
+/// Says why there is no patch.
+fn unpatched(answer: &Answer) {
+    let Some(part) = answer.parts.first() else { return };
+    let why = match &part.advice {
+        None => "nothing that edits of the synchronisation could mend was found".to_owned(),
+        Some(Advice { none: Some(why), .. }) => why.clone(),
+        Some(mended) => format!("the edits cannot be written into this text: {}", mended.edits.join("; ")),
+    };
+    eprintln!("{}: no patch: {why}", answer.file);
+}
+
 /// Answers tasks on so many threads, and takes the answers in the order of the tasks.
-fn in_order<'m>(
+fn in_order(
     tasks: &[Task],
     jobs: usize,
-    answer: &(dyn Fn(&Task) -> Answer<'m> + Sync),
-    take: &mut dyn FnMut(Answer<'m>) -> Result<()>,
+    answer: &(dyn Fn(&Task) -> Answer + Sync),
+    take: &mut dyn FnMut(Answer) -> Result<()>,
 ) -> Result<()> {
     let jobs = jobs.min(tasks.len());
     if jobs < 2 {
@@ -207,10 +216,12 @@ fn print_lowered(task: &Task, args: &Check) -> Result<u8> {
             let largest = candidates.iter().rposition(|c| c.refused.is_none());
             let candidate = candidates.swap_remove(largest.unwrap_or(0));
             if let Some(why) = candidate.refused {
-                eprintln!("{}: {}", file.name(), verdicts::words_of(&[why]).join(""));
+                eprintln!("{}: {}", file.name(), Verdicts(vec![why]).words().join(""));
                 return Ok(exit::INCOMPLETE);
             }
-            eprint!("{}", candidate.launch.text(""));
+            let mut launch = candidate.launch;
+            launch.complete("");
+            eprint!("{}", text::launch_text(&launch, &launch.taken));
             let programs = candidate.sources.iter().map(|s| moire_program::text::print(&s.program));
             programs.for_each(|text| print!("{text}"));
             Ok(exit::CLEAN)

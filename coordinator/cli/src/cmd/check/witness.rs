@@ -2,32 +2,30 @@
 
 use crate::show;
 use anyhow::{Context, Result};
-use moire_console::input::Source;
-use moire_explore::judge::Judgement;
+use moire_verdict::answer::{Answer, Part};
 use std::path::Path;
 
-/// Writes each witness of a judgement into a file of its own. `part` tells the programs of one file apart.
-pub(super) fn write(
-    folder: &Path,
-    source: &Source,
-    part: Option<usize>,
-    judgement: &Judgement,
-) -> Result<()> {
+/// Writes each execution of an answer into a file of its own, named after what it shows.
+pub(super) fn write(folder: &Path, answer: &Answer) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let stem =
-        Path::new(&source.name).file_stem().map_or("program".into(), |s| s.to_string_lossy().into_owned());
-    let stem = part.map_or(stem.clone(), |part| format!("{stem}.part-{part}"));
-    let conditions = judgement
-        .conditions
-        .iter()
-        .enumerate()
-        .filter_map(|(i, c)| Some((format!("condition-{i}"), c.witness.as_ref()?)));
-    let hang = judgement.hang.iter().map(|(_, w)| ("hang".to_owned(), w));
-    let race = judgement.race.iter().map(|(_, w)| ("race".to_owned(), w));
-    let broken = judgement.broken.iter().map(|(flag, w)| (flag.clone(), w));
-    for (kind, witness) in conditions.chain(hang).chain(race).chain(broken) {
+    let stem = Path::new(&answer.file).file_stem();
+    let stem = stem.map_or("program".into(), |s| s.to_string_lossy().into_owned());
+    for (n, part) in answer.parts.iter().enumerate() {
+        let stem = if answer.parts.len() > 1 { format!("{stem}.part-{n}") } else { stem.clone() };
+        write_part(folder, &stem, part)?;
+    }
+    Ok(())
+}
+
+fn write_part(folder: &Path, stem: &str, part: &Part) -> Result<()> {
+    let conditions = part.conditions.iter().enumerate();
+    let conditions = conditions.filter_map(|(i, c)| Some((format!("condition-{i}"), c.execution.as_ref()?)));
+    // A race has always the same name: the first that was found.
+    let name = |shows: &String| if shows.ends_with("-race") { "race".to_owned() } else { shows.clone() };
+    let shown = part.executions.iter().flat_map(|e| e.shows.iter().map(move |s| (name(s), &e.execution)));
+    for (kind, execution) in conditions.chain(shown) {
         let path = folder.join(format!("{stem}.{kind}.dot"));
-        std::fs::write(&path, show::dot(&source.program, witness))
+        std::fs::write(&path, show::dot(&part.threads, execution))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())

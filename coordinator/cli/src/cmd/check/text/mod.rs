@@ -1,0 +1,139 @@
+//! One answer for people.
+
+mod findings;
+mod launch;
+mod operational;
+
+use crate::show;
+use moire_console::{exit, output};
+use moire_coordinator::many;
+use moire_explore::Bound;
+use moire_explore::judge::Verdict;
+use moire_verdict::answer::{Answer, Descended, Part, Visited};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) use findings::{places, relied};
+pub(super) use launch::{text as launch_text, uncovered};
+
+/// Verdict and executions to stdout, or to stderr beside a patch; errors and advice of the static rules to stderr.
+pub(super) fn print(answer: &Answer, beside_patch: bool) {
+    answer.remarks.iter().for_each(|r| eprintln!("{r}"));
+    let words = answer.verdicts.words().join(", ");
+    if answer.parts.is_empty() {
+        return;
+    }
+    if beside_patch {
+        eprint!("{}: {words}\n{}", answer.title(), body(answer));
+    } else {
+        print!("{}: ", answer.title());
+        output::verdicts(exit::worst(answer.verdicts.codes()), &words);
+        print!("\n{}", body(answer));
+    }
+}
+
+/// Everything below the verdicts.
+fn body(answer: &Answer) -> String {
+    let mut out = scope(answer);
+    answer.parts.iter().for_each(|part| out += &findings::text(answer, part));
+    for contest in &answer.contested {
+        out += &format!("  contested({}): {}\n", contest.setting, contest.verdicts.words().join(", "));
+    }
+    for (part, shown) in answer.parts.iter().flat_map(|p| p.executions.iter().map(move |e| (p, e))) {
+        let table = show::table(&part.threads, &shown.execution);
+        out += &format!("  {}, in this execution:\n{table}", shown.shows.join(", "));
+    }
+    out
+}
+
+/// The scope of the verdicts: executions, conditions and hangs, launch, and the parts of a clean kernel that did not run.
+fn scope(answer: &Answer) -> String {
+    let mut out = String::new();
+    let options: BTreeSet<&str> = answer.verdicts.0.iter().filter_map(raised_by).collect();
+    options.iter().for_each(|option| out += &format!("  {option} raises this limit\n"));
+    let explored = answer.operational.as_ref().is_none_or(|o| o.explored.is_some());
+    for (n, part) in answer.parts.iter().enumerate().filter(|_| explored) {
+        out += &explored_text(answer, part, answer.part_title(n));
+        out.extend(part.descents.iter().map(sampled));
+    }
+    out.extend(answer.operational.iter().map(operational::text));
+    match &answer.launch {
+        Some(launch) => out += &launch::text(launch, &answer.taken),
+        None => {
+            let taken = answer.taken.iter();
+            out.extend(taken.map(|t| format!("  taken for granted: line {}: {}\n", t.line, t.text)));
+        }
+    }
+    let covered = answer.launch.iter().filter_map(|l| l.coverage.as_ref());
+    out.extend(covered.filter(|_| !answer.verdicts.has_finding()).map(launch::covered));
+    out
+}
+
+/// The option that raises the limit of a verdict.
+fn raised_by(verdict: &Verdict) -> Option<&'static str> {
+    let Verdict::Bounded(reason) = verdict else { return None };
+    match Bound::ALL.into_iter().find(|bound| bound.to_string() == *reason)? {
+        Bound::Loop => Some("--loop-bound N"),
+        Bound::Leaves => Some("--limit N"),
+        _ => None,
+    }
+}
+
+/// A line for each answer, and how often each verdict is there.
+pub(super) fn table(rows: &[(String, String)]) -> String {
+    let width = rows.iter().map(|r| r.0.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (verdicts, name) in rows {
+        out += &format!("{verdicts:width$}  {name}\n");
+        *counts.entry(verdicts).or_default() += 1;
+    }
+    let counts: Vec<String> = counts.iter().map(|(verdicts, n)| format!("{n} {verdicts}")).collect();
+    out + &format!("{}: {}\n", many(rows.len(), "answer"), counts.join("; "))
+}
+
+/// Where a part was explored, what was visited, and what is true of its conditions.
+fn explored_text(answer: &Answer, part: &Part, title: Option<String>) -> String {
+    let Visited { executions, blocked, dead_ends, checks, .. } = part.visited;
+    let title =
+        title.map_or(String::new(), |title| format!("{title}, {}: ", part.verdicts.words().join(", ")));
+    let mut out = format!(
+        "  {title}{}: {}, {blocked} blocked, {}, {}{}\n",
+        answer.model.as_deref().unwrap_or_default(),
+        many(executions, "execution"),
+        many(dead_ends, "dead end"),
+        many(checks, "check"),
+        left_out(part.visited)
+    );
+    for condition in &part.conditions {
+        let name = if condition.name.is_empty() { String::new() } else { format!(" {}", condition.name) };
+        let holds = match condition.holds {
+            None => "is not decided",
+            Some(true) => "holds",
+            Some(false) => "does not hold",
+        };
+        out += &format!("  {}{name} {holds}\n", condition.quantifier);
+        out.extend(condition.execution.iter().map(|e| show::table(&part.threads, e)));
+    }
+    out.extend(part.hang.iter().map(|hang| format!("  hang: {}\n", hang.who)));
+    out
+}
+
+/// The executions that reductions left out, if any.
+fn left_out(visited: Visited) -> String {
+    let named = [
+        (visited.cut_threads, "symmetric threads"),
+        (visited.cut_unseen, "accesses that no condition observes"),
+    ];
+    let some: Vec<String> =
+        named.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} for {what}")).collect();
+    if some.is_empty() { String::new() } else { format!("; parts left out: {}", some.join(", ")) }
+}
+
+/// The executions that random descents saw, and an estimate of how many there are.
+fn sampled(d: &Descended) -> String {
+    format!(
+        "  {} random descents, {} lost, {} different executions of about {:.3e} (standard error {:.1e}), \
+         {} communications\n",
+        d.made, d.lost, d.different, d.estimate, d.standard_error, d.communications
+    )
+}
