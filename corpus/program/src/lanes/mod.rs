@@ -123,17 +123,15 @@ fn reduced(program: &Program, thread: usize, bug: Option<Planted>) -> Vec<Thread
 /// A part and its twins, if its lanes may stay together.
 fn pieces_of<'p>(part: &Part<'p>) -> part::Done<Vec<Piece<'p>>> {
     let (states, sites) = analyse(part)?;
-    let twins = twins::twins(part, &sites);
-    if twins.is_empty() {
+    let groups = twins::groups(part, &sites);
+    if groups.len() == 1 {
         return Ok(vec![Piece { part: part.clone(), states }]);
     }
-    let rest: Vec<u8> = part.lanes.iter().copied().filter(|l| !twins.contains(l)).collect();
-    let groups = twins.iter().map(|l| vec![*l]).chain([rest]).filter(|lanes| !lanes.is_empty());
     let piece = |lanes| {
         let part = Part { lanes, ..part.clone() };
         analyse(&part).map(|(states, _)| Piece { part, states })
     };
-    groups.map(piece).collect()
+    groups.into_iter().map(piece).collect()
 }
 
 /// The masks of the lanes that may stay together.

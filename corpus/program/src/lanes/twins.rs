@@ -2,38 +2,44 @@
 //!
 //! Two lanes of a part that touch a common byte, one writing, race unless something orders them. A joined thread has one
 //! program order, so the race is not there. But the lanes of a part are alike: what orders instruction k of one lane and
-//! instruction l of another orders them for any two lanes. So one pair of lanes in two threads is enough for each
-//! pair of instructions, and of what lanes it is does not matter, as long as they touch a common byte. Each twin is a
-//! lane that the rest lacks. Where addresses are constants, all pairs of lanes are looked at; an address that all lanes
-//! share makes any two lanes conflict, or a lane with any other; else any two lanes might, and each is a twin.
-//! Two strong accesses do not race.
+//! instruction l of another orders them for any two lanes. So for each pair of instructions that conflict in some two
+//! lanes it is enough that two such lanes are in different threads. One lane apart from the rest mostly does it; else the
+//! lanes are shared out among few threads. Where addresses are constants, all pairs of lanes are looked at; an address that
+//! all lanes share makes a lane conflict with any other; else any two lanes might, and each is a thread. Two strong
+//! accesses do not race.
 
 use super::part::Part;
 use super::planted::Planted;
 use super::sites::{Site, overlap};
 
-/// The lanes of a part that are threads of their own; all others are one thread.
-pub(super) fn twins(part: &Part<'_>, sites: &[Site]) -> Vec<u8> {
-    let mut out = Vec::new();
+/// Pairs of lanes, as positions in the part, of which one must be in two threads.
+type Wanted = Vec<(usize, usize)>;
+
+/// The lanes of a part by thread; one group if none conflict.
+pub(super) fn groups(part: &Part<'_>, sites: &[Site]) -> Vec<Vec<u8>> {
+    let lanes = &part.lanes;
+    let Some(wanted) = wanted(part, sites) else { return lanes.iter().map(|l| vec![*l]).collect() };
+    let colours = coloured(part, &wanted);
+    let most = colours.iter().max().map_or(0, |c| c + 1);
+    let of = |c| (0..lanes.len()).filter(|i| colours[*i] == c).map(|i| lanes[i]).collect();
+    (0..most).map(of).filter(|group: &Vec<u8>| !group.is_empty()).collect()
+}
+
+/// The conflicts of each pair of sites. None if it is not known which lanes conflict.
+fn wanted(part: &Part<'_>, sites: &[Site]) -> Option<Vec<Wanted>> {
+    let mut out: Vec<Wanted> = Vec::new();
     if part.has(Planted::NoTwins) || !part.several() {
-        return out;
+        return Some(out);
     }
     for (n, a) in sites.iter().enumerate() {
-        for b in &sites[n..] {
-            if !may_race(part, a, b) {
-                continue;
-            }
-            let Some(pairs) = conflicts(part, a, b) else { return part.lanes.clone() };
-            let apart = |(i, j): &(u8, u8)| out.contains(i) || out.contains(j);
-            if let Some((i, _)) = pairs.first()
-                && !pairs.iter().any(apart)
-                && !(part.has(Planted::FirstTwin) && !out.is_empty())
-            {
-                out.push(if part.has(Planted::FirstTwin) { part.lanes[0] } else { *i });
+        for b in sites[n..].iter().filter(|b| may_race(part, a, b)) {
+            let pairs = conflicts(part, a, b)?;
+            if !pairs.is_empty() && !out.contains(&pairs) {
+                out.push(pairs);
             }
         }
     }
-    out
+    Some(out)
 }
 
 fn may_race(part: &Part<'_>, a: &Site, b: &Site) -> bool {
@@ -45,19 +51,55 @@ fn may_race(part: &Part<'_>, a: &Site, b: &Site) -> bool {
     kind && !(a.strong && b.strong) && !(part.has(Planted::NotItself) && a.pc == b.pc)
 }
 
-/// The pairs of different lanes that conflict at two sites, first lanes first. None if that is not known.
-fn conflicts(part: &Part<'_>, a: &Site, b: &Site) -> Option<Vec<(u8, u8)>> {
-    let lanes = &part.lanes;
-    let pairs =
-        || (0..lanes.len()).flat_map(|i| (0..lanes.len()).map(move |j| (i, j))).filter(|(i, j)| i != j);
+/// The pairs of different lanes that conflict at two sites. None if that is not known.
+fn conflicts(part: &Part<'_>, a: &Site, b: &Site) -> Option<Wanted> {
+    let lanes = part.lanes.len();
     // Whichever lane the other address belongs to, the shared one belongs to all others.
     let any = a.at.uniform() || b.at.uniform();
     let holds = |(i, j): (usize, usize)| overlap(part.program, (a, i), (b, j)).or(any.then_some(true));
     let mut out = Vec::new();
-    for (i, j) in pairs() {
-        if holds((i, j))? {
-            out.push((lanes[i], lanes[j]));
+    for pair in (0..lanes).flat_map(|i| (0..lanes).map(move |j| (i, j))).filter(|(i, j)| i != j) {
+        if holds(pair)? {
+            out.push(pair);
         }
     }
     Some(out)
+}
+
+/// A number for each lane, so that of each list some two lanes have different ones: of one lane apart from all others, if
+/// that is enough, else few numbers.
+fn coloured(part: &Part<'_>, wanted: &[Wanted]) -> Vec<usize> {
+    let lanes = part.lanes.len();
+    let open = |colours: &[usize]| {
+        wanted.iter().filter(|pairs| !pairs.iter().any(|(i, j)| colours[*i] != colours[*j])).count()
+    };
+    let one = |lane: usize| (0..lanes).map(|i| usize::from(i != lane)).collect::<Vec<usize>>();
+    if wanted.is_empty() {
+        return vec![0; lanes];
+    }
+    if part.has(Planted::FirstTwin) {
+        return one(0);
+    }
+    (0..lanes).map(one).find(|c| open(c) == 0).unwrap_or_else(|| greedy(lanes, &open))
+}
+
+/// Gives one lane after another the number that leaves least open, a new one where no other helps.
+fn greedy(lanes: usize, open: &impl Fn(&[usize]) -> usize) -> Vec<usize> {
+    let mut colours = vec![0; lanes];
+    let mut most = 0;
+    while open(&colours) > 0 {
+        let moves = (0..lanes).flat_map(|lane| (0..=most + 1).map(move |c| (lane, c)));
+        let after = |(lane, c): &(usize, usize)| {
+            let mut new = colours.clone();
+            new[*lane] = *c;
+            (open(&new), *c, *lane)
+        };
+        let Some((lane, c)) = moves.min_by_key(after) else { break };
+        if open(&colours) <= after(&(lane, c)).0 {
+            return (0..lanes).collect();
+        }
+        colours[lane] = c;
+        most = most.max(c);
+    }
+    colours
 }

@@ -6,6 +6,7 @@ mod contract;
 mod dead_ends;
 mod descents;
 mod golden;
+mod joined;
 mod kernels;
 mod lab;
 mod lanes;
