@@ -59,11 +59,12 @@ impl Kernel {
         if self.draw.below(2) == 0 {
             self.push(&format!("{guard}st.{space} {address}, 1;"));
         } else {
-            self.push("mov.b32 %r9, 0;");
-            self.push(&format!("{guard}ld.{space} %r9, {address};"));
+            let float = space.replace("b32", "f32");
+            self.push("mov.f32 %f0, 0f00000000;");
+            self.push(&format!("{guard}ld.{float} %f0, {address};"));
             // What is read is stored where nobody else looks, so that it is not dropped.
             let at = 4 * self.loads;
-            self.push(&format!("st.global.b32 [%rd9+{at}], %r9;"));
+            self.push(&format!("st.global.f32 [%rd9+{at}], %f0;"));
             self.loads += 1;
         }
     }
@@ -127,6 +128,9 @@ fn drawn(seed: u64) -> (String, usize) {
     let lanes = 2 + draw.below(3);
     let mut k = Kernel { draw, lanes, text: String::new(), loads: 0, labels: 0 };
     let flagged = k.draw.below(2) == 0;
+    // What decides must have been stored by somebody.
+    k.push("st.shared.b32 [%r1], 0;");
+    k.push("bar.sync 0;");
     k.push("@%p3 bra SECOND;");
     k.statements(2);
     if flagged {
@@ -149,6 +153,7 @@ fn drawn(seed: u64) -> (String, usize) {
     .reg .pred %p<4>;
     .reg .b32 %r<12>;
     .reg .b64 %rd<12>;
+    .reg .f32 %f<2>;
     .shared .align 16 .b8 tile[64];
     mov.u32 %r0, %tid.x;
     mov.u32 %r10, %ctaid.x;
@@ -195,7 +200,7 @@ fn both(seed: u64, model: &Model) -> Option<[BTreeSet<&'static str>; 2]> {
     let module = ptx::parse(&text).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
     let kernel = &module.kernels[0];
     let launch = Launch::of(kernel, Some([2, 1, 1]), None, None, BTreeMap::new()).expect("it fits");
-    let warps = lower(kernel, &launch).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}")).program;
+    let warps = lower(kernel, &launch).ok()?.program;
     let sizes = [64, 4, u32::try_from(128 * lanes).expect("few lanes")];
     let threads = threads(kernel, 2, &sizes).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
     Some([faults(&warps, model)?, faults(&threads, model)?])
