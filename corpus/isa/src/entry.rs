@@ -9,7 +9,7 @@
 //! standing := keep | speed | abstain                        a slot without one does not compile
 //! role     := known | data | opaque | hint | write | update
 //! Kind     := a `words!` type | Option<..> of it | Strong<Order> | Pair<Order> | Then<Kind, Kind>
-//! Part     := Value | Real | Source | Register | Number | Label | Address | Unified | List | Tensor | Sampled | Args | Pred
+//! Part     := Value | Source | Register | Number | Label | Address | Unified | List | Tensor | Sampled | Args | Pred
 //!             | Answer | Factor | SizeOrPred | OrSink<Part> | Option<Part> | Maybe<Part> | Early<Part>
 //! ON       := Any | Sm(90) | Only(&[100, 103])
 //! ```
@@ -198,17 +198,26 @@ pub trait Instruction: Clone + PartialEq + Tagged {
             Rule::Refuse(why) => broken = broken.or(Some(why)),
             Rule::Since(_) => {}
         });
-        broken.or_else(|| drained(Self::ENTRY, &self.parts()))
+        broken.or_else(|| misplaced(Self::ENTRY, &self.parts()))
     }
 }
 
-/// The sink `_` stands where something is written, and nowhere else.
-fn drained(entry: &Entry, parts: &[&dyn Shown]) -> Option<&'static str> {
-    let mut sink = false;
-    for (part, _) in parts.iter().zip(entry.operands).filter(|(_, info)| info.role != Role::Write) {
-        part.pieces(&mut |piece| sink |= matches!(piece, Piece::Value(Value::Sink)));
+/// What is written is registers or the sink `_`, and not the sink alone; the sink stands nowhere else.
+fn misplaced(entry: &Entry, parts: &[&dyn Shown]) -> Option<&'static str> {
+    let mut wrong = None;
+    for (part, info) in parts.iter().zip(entry.operands) {
+        let (mut sinks, mut others) = (false, false);
+        part.pieces(&mut |piece| match (piece, info.role) {
+            (Piece::Value(Value::Sink), Role::Write | Role::Loose) => sinks = true,
+            (Piece::Value(Value::Sink), _) => wrong = Some("the sink `_` is no source"),
+            (Piece::Value(Value::Reg(_)), _) => others = true,
+            (Piece::Value(Value::Symbol(..)), Role::Write) if info.part == "Early < Args >" => others = true,
+            (Piece::Value(_), Role::Write) => wrong = Some("a result is a register"),
+            (Piece::Mark(_) | Piece::Label(_) | Piece::Value(_), _) => {}
+        });
+        wrong = wrong.or((sinks && !others && info.role == Role::Write).then_some("a result is wanted"));
     }
-    sink.then_some("the sink `_` is no source")
+    wrong
 }
 
 /// An instruction of whatever type: what readers of [`crate::Instr`] call.

@@ -10,13 +10,13 @@ mod pair;
 mod special;
 mod value;
 
-pub use address::{Address, Factor, Sampled, Tensor, Unified};
+pub use address::{Address, Factor, Sampled, TensorAddress, Tensor, Unified};
 pub use list::{Args, Braces, List, Packed};
 pub(crate) use list::{May, Must, Never};
 pub use option::{Early, Maybe, OrSink};
 pub use pair::{Answer, Pred, SizeOrPred};
 pub use special::Special;
-pub use value::{Callee, Label, Number, Real, Register, Source, Value};
+pub use value::{Callee, Label, Number, Register, Source, Value};
 
 use crate::kinds::Space;
 use crate::text::{Cursor, Names, Refusal};
@@ -28,6 +28,8 @@ pub enum Role {
     Known,
     /// Passes it on.
     Data,
+    /// Passes on those elements that are no sink.
+    Loose,
     /// Hands it to a unit whose values nobody keeps.
     Opaque,
     /// Only for speed: not part of what the instruction is.
@@ -44,6 +46,7 @@ pub(crate) mod role {
     use super::Role;
     pub(crate) const known: Role = Role::Known;
     pub(crate) const data: Role = Role::Data;
+    pub(crate) const loose: Role = Role::Loose;
     pub(crate) const opaque: Role = Role::Opaque;
     pub(crate) const hint: Role = Role::Hint;
     pub(crate) const write: Role = Role::Write;
@@ -88,10 +91,14 @@ pub enum Width {
     Any,
     /// With so many bits; a predicate has 1.
     Bits(u16),
-    /// With one of these numbers of bits.
+    /// With so many bits, and no floating point.
+    Int(u16),
+    /// With one of these numbers of bits, and no floating point.
     Either(u16, u16),
     /// With at least so many bits.
     Least(u16),
+    /// With 8 to 64 bits, and no floating point: the base of an address.
+    Base,
     /// Of a type: so many bits, of floating point, without a sign and a number; wider ones too.
     Of {
         /// Bits of the type.
@@ -114,8 +121,10 @@ impl Width {
             || match self {
                 Width::Any => true,
                 Width::Bits(n) => bits == n,
-                Width::Either(a, b) => bits == a || bits == b,
+                Width::Int(n) => bits == n && !class.float,
+                Width::Either(a, b) => (bits == a || bits == b) && !class.float,
                 Width::Least(n) => bits >= n,
+                Width::Base => (8..=64).contains(&bits) && !class.float,
                 Width::Of { bits: n, float, .. } if class.float && float => bits == n,
                 Width::Of { bits: n, float, untyped, wider } => {
                     (bits == n || (wider && bits > n && bits != 1))
@@ -123,6 +132,25 @@ impl Width {
                         && !(float && class.integer)
                 }
             }
+    }
+
+    /// Whether a value fits: numbers with a point stand for floating point, others for integers and bits.
+    #[must_use]
+    pub fn takes(self, value: Value) -> bool {
+        let float = matches!(self, Width::Of { float: true, .. });
+        let bits = |n: u16| match self {
+            Width::Bits(bits) => bits == n,
+            Width::Of { bits, untyped: true, .. } => bits == n,
+            _ => float || self == Width::Any,
+        };
+        match value {
+            Value::Reg(reg) => self.fits(reg.class),
+            Value::Imm(_) => !float,
+            Value::Single(_) => bits(32),
+            Value::Double(_) => bits(64) || float,
+            Value::Symbol(..) => self == Width::Any || self == Width::Base,
+            Value::Special(_) | Value::Sink => true,
+        }
     }
 }
 

@@ -80,10 +80,11 @@ instructions! {
     }
     operands {
         known addr: Address = space;
-        data src: List = (vec.count(), ty.fit(true), May);
+        loose src: List = (vec.count(), ty.fit(true), May);
         hint policy: Option<Value> = (hint.is(), Width::Bits(64));
     }
     rules it {
+        src.has_sink() && bits(vec, ty) != 256 => refuse("elements are left out of 256 bits alone");
         !plain(ty) => refuse("st has no halves: `.b16` or `.b32` stores them");
         space == Space::Const => refuse("a store goes to memory that changes");
         space == Space::Param && (it.spelling.says("param::entry") || matches!(addr.base, Value::Symbol(..))) => refuse("a kernel does not write its parameters");

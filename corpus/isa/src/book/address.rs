@@ -9,7 +9,7 @@ instructions! {
     #[doc = "Asks whether a generic address lies in a window."]
     Isspacep = "isspacep", section "isspacep", since (70, Any);
     slots { keep space: WindowSpace; }
-    operands { write dst: Register = Width::Bits(1); known a: Real = Width::Either(32, 64); }
+    operands { write dst: Register = Width::Bits(1); known a: Value = Width::Either(32, 64); }
     rules {}
 
     #[doc = "Makes a generic address of one of a window, or the other way."]
@@ -21,7 +21,7 @@ instructions! {
     #[doc = "Makes the address of the same variable in another CTA of the cluster."]
     Mapa = "mapa", section "mapa", since (80, Sm(90));
     slots { keep space: InCluster; keep ty: AddressTy; }
-    operands { write dst: Register = ty.width(); known a: Source = ty.width(); known cta: Real = Width::Bits(32); }
+    operands { write dst: Register = ty.width(); known a: Source = ty.width(); known cta: Value = Width::Int(32); }
     rules {}
 
     #[doc = "Tells the CTA of the cluster in which an address lies."]
@@ -67,12 +67,12 @@ instructions! {
     operands {
         known addr: Address = space.into();
         known ordinal: Option<Number> = (field.indexed(), ());
-        known value: Real = Width::Bits(if ty == MapTy::B32 { 32 } else { 64 });
+        known value: Value = Width::Bits(if ty == MapTy::B32 { 32 } else { 64 });
     }
     rules {
         (ty == MapTy::B64) != matches!(field, MapField::GlobalAddress | MapField::GlobalStride) => refuse("addresses and strides have .b64, other fields .b32");
-        field.numbered().is_some() && value.0.imm().is_none() => refuse("this field takes a number");
-        field.numbered().zip(value.0.imm()).is_some_and(|(most, n)| !(0..=most).contains(&n)) => refuse("this field has no such value");
+        field.numbered().is_some() && value.imm().is_none() => refuse("this field takes a number");
+        field.numbered().zip(value.imm()).is_some_and(|(most, n)| !(0..=most).contains(&n)) => refuse("this field has no such value");
     }
 
     #[doc = "Copies a tensor map from shared to global memory, and publishes it to the proxy of tensor maps."]

@@ -11,8 +11,9 @@ instructions! {
     MbarrierInit = "mbarrier.init", section "mbarrier-init", since (70, Any);
     ends ["b64"]
     slots { abstain layout: Option<Layout>; keep space: BarrierSpace; }
-    operands { known addr: Address = space.into(); known count: Value = Width::Bits(32); }
+    operands { known addr: Address = space.into(); known count: Value = Width::Int(32); }
     rules {
+        addr.strays(Space::SharedCta) => refuse("an mbarrier lies in shared memory");
         space == BarrierSpace::SharedCluster => refuse("an mbarrier is made in its own CTA");
         count.imm().is_some_and(|n| !(1..=0xf_ffff).contains(&n)) => refuse("the count is out of range");
     }
@@ -22,7 +23,8 @@ instructions! {
     ends ["b64"]
     slots { keep space: BarrierSpace; }
     operands { known addr: Address = space.into(); }
-    rules { space == BarrierSpace::SharedCluster => refuse("an mbarrier ends in its own CTA"); }
+    rules {
+        addr.strays(Space::SharedCta) => refuse("an mbarrier lies in shared memory"); space == BarrierSpace::SharedCluster => refuse("an mbarrier ends in its own CTA"); }
 
     #[doc = "Arrives at an mbarrier."]
     MbarrierArrive = form: ArriveForm, section "mbarrier-arrive", since (70, Any);
@@ -34,13 +36,14 @@ instructions! {
         abstain multicast: Option<Multicast>;
     }
     operands {
-        write state: OrSink<Register> = Width::Bits(64);
+        write state: OrSink<Register> = Width::Int(64);
         known addr: Address = space.into();
-        known tx: Option<Value> = (form.tx(), Width::Bits(32));
-        known count: Maybe<Value> = (if form.tx() { usize::MAX } else { usize::from(multicast.is_some()) }, Width::Bits(32));
-        known mask: Option<Value> = (multicast.is_some(), Width::Bits(32));
+        known tx: Option<Value> = (form.tx(), Width::Int(32));
+        known count: Maybe<Value> = (if form.tx() { usize::MAX } else { usize::from(multicast.is_some()) }, Width::Int(32));
+        known mask: Option<Value> = (multicast.is_some(), Width::Int(32));
     }
     rules {
+        addr.strays(Space::SharedCta) => refuse("an mbarrier lies in shared memory");
         matches!(order.scope, Some(Scope::Gpu | Scope::Sys)) => refuse("an mbarrier has the scopes .cta and .cluster");
         no_complete.is() && (form.tx() || order.order == ArriveOrder::Relaxed || order.scope == Some(Scope::Cluster) || space == BarrierSpace::SharedCluster) => refuse("`.noComplete` goes with .release.cta and an object of this CTA");
         no_complete.is() && count.0.is_none() => refuse("`.noComplete` has a count");
@@ -59,10 +62,11 @@ instructions! {
     slots { keep order: Pair<CountOrder>; keep space: BarrierSpace; abstain multicast: Option<Multicast>; }
     operands {
         known addr: Address = space.into();
-        known bytes: Value = Width::Bits(32);
-        known mask: Option<Value> = (multicast.is_some(), Width::Bits(32));
+        known bytes: Value = Width::Int(32);
+        known mask: Option<Value> = (multicast.is_some(), Width::Int(32));
     }
     rules {
+        addr.strays(Space::SharedCta) => refuse("an mbarrier lies in shared memory");
         matches!(order.scope, Some(Scope::Gpu | Scope::Sys)) => refuse("an mbarrier has the scopes .cta and .cluster");
         multicast.is_some() && !(multicast == Some(Multicast::Mask32) && space != BarrierSpace::SharedCta && form == TxForm::Complete) => refuse("`.multicast::cluster::32b` goes with .complete_tx and .shared::cluster");
     }
@@ -75,16 +79,16 @@ instructions! {
         write done: Answer = (Width::Bits(1), (phase == Some(PhaseType::Primary)).then_some(Width::Bits(1)));
         write report: Early<Register> = ("[", false, Width::Bits(8));
         known addr: Address = space.into();
-        known state: Value = if form.parity() { Width::Bits(32) } else { Width::Bits(64) };
-        known limit: Maybe<Value> = (if form.sleeps() { 0 } else { usize::MAX }, Width::Bits(32));
+        known state: Value = if form.parity() { Width::Int(32) } else { Width::Int(64) };
+        known limit: Maybe<Value> = (if form.sleeps() { 0 } else { usize::MAX }, Width::Int(32));
     }
     rules {
+        addr.strays(Space::SharedCta) => refuse("an mbarrier lies in shared memory");
         matches!(order.scope, Some(Scope::Gpu | Scope::Sys)) => refuse("an mbarrier has the scopes .cta and .cluster");
         space == BarrierSpace::SharedCluster => refuse("a wait is for an mbarrier of this CTA");
         phase == Some(PhaseType::Conditional) && !form.parity() => refuse("`.phase_type::conditional` goes with .parity");
         report.0.is_some() && done.second.is_none() => refuse("a report goes with two predicates");
         form.parity() && state.imm().is_some_and(|n| n != 0 && n != 1) => refuse("a parity is 0 or 1");
-        !form.parity() && state.imm().is_some() => refuse("a state is a register");
         order.order == WaitOrder::Relaxed => since(86, Sm(90));
     }
 
@@ -93,17 +97,18 @@ instructions! {
     ends ["b64"]
     slots { abstain layout: Layout; keep space: BarrierSpace; }
     operands { write dst: Register = Width::Bits(1); known addr: Address = space.into(); }
-    rules { space == BarrierSpace::SharedCluster => refuse("it asks of an mbarrier of this CTA"); }
+    rules {
+        addr.strays(Space::SharedCta) => refuse("an mbarrier lies in shared memory"); space == BarrierSpace::SharedCluster => refuse("it asks of an mbarrier of this CTA"); }
 
     #[doc = "Takes the number of arrivals that are pending from the state of an mbarrier."]
     MbarrierPending = "mbarrier.pending_count", section "mbarrier-pending-count", since (70, Any);
     ends ["b64"]
-    slots {} operands { write count: Register = Width::Bits(32); known state: Register = Width::Bits(64); } rules {}
+    slots {} operands { write count: Register = Width::Int(32); known state: Register = Width::Int(64); } rules {}
 
     #[doc = "Waits for other threads of the CTA."]
     BarSync = form: BarSyncForm, section "bar", since (70, Any);
     slots { keep aligned: Aligned; }
-    operands { known id: Value = Width::Bits(32); known count: Maybe<Value> = (0, Width::Bits(32)); }
+    operands { known id: Value = Width::Int(32); known count: Maybe<Value> = (0, Width::Int(32)); }
     rules {
         aligned.is() && form == BarSyncForm::Bar => refuse("`bar` is always aligned");
         id.imm().is_some_and(|n| !(0..16).contains(&n)) => refuse("barriers are 0 to 15");
@@ -113,20 +118,20 @@ instructions! {
     #[doc = "Arrives at a barrier of the CTA."]
     BarArrive = form: BarArriveForm, section "bar", since (70, Any);
     slots { keep aligned: Aligned; }
-    operands { known id: Value = Width::Bits(32); known count: Value = Width::Bits(32); }
+    operands { known id: Value = Width::Int(32); known count: Value = Width::Int(32); }
     rules {
         aligned.is() && form == BarArriveForm::Bar => refuse("`bar` is always aligned");
         id.imm().is_some_and(|n| !(0..16).contains(&n)) => refuse("barriers are 0 to 15");
-        count.imm().is_some_and(|n| n % 32 != 0) => refuse("the count is a multiple of 32");
+        count.imm().is_some_and(|n| n % 32 != 0 || n == 0) => refuse("the count is a multiple of 32, and not 0");
     }
 
     #[doc = "Waits for other threads of the CTA, and combines their predicates."]
     BarRed = form: BarRedForm, section "bar", since (70, Any);
     slots { keep op: BarOp; keep aligned: Aligned; keep ty: BarTy; }
     operands {
-        write dst: Register = Width::Bits(if ty == BarTy::Pred { 1 } else { 32 });
-        known id: Value = Width::Bits(32);
-        known count: Maybe<Value> = (1, Width::Bits(32));
+        write dst: Register = Width::Int(if ty == BarTy::Pred { 1 } else { 32 });
+        known id: Value = Width::Int(32);
+        known count: Maybe<Value> = (1, Width::Int(32));
         known pred: Pred = ();
     }
     rules {
@@ -138,7 +143,7 @@ instructions! {
 
     #[doc = "Waits for lanes of the warp."]
     WarpSync = "bar.warp.sync", section "bar-warp-sync", since (70, Any);
-    slots {} operands { known mask: Value = Width::Bits(32); } rules {}
+    slots {} operands { known mask: Value = Width::Int(32); } rules {}
 
     #[doc = "Arrives at the barrier of the cluster."]
     ClusterArrive = "barrier.cluster.arrive", section "barrier-cluster", since (80, Sm(90));

@@ -1,6 +1,6 @@
 //! Caches: prefetches, priorities, policies.
 
-use super::copy::{boxed, offsets_of};
+use super::copy::{boxed, offsets_of, ragged};
 use crate::entry::refuse;
 use crate::kind::On::{Any, Only};
 use crate::kinds::*;
@@ -34,7 +34,8 @@ instructions! {
     #[doc = "Gives bytes their usual priority, asynchronously."]
     ApplyBulk = "applypriority.async.bulk", section "applypriority", since (94, Only(&[107]));
     begins ["global", "bulk_group", "L2::evict_normal"]
-    slots {} operands { known addr: Address = Space::Global; known bytes: Value = Width::Bits(32); } rules {}
+    slots {} operands { known addr: Address = Space::Global; known bytes: Value = Width::Int(32); } rules {
+        ragged(bytes) => refuse("sizes are multiples of 16");}
 
     #[doc = "Gives a box of a tensor its usual priority, asynchronously."]
     ApplyTensor = "applypriority.async.bulk.tensor", section "applypriority", since (94, Only(&[107]));
@@ -59,10 +60,9 @@ instructions! {
     PolicyFraction = "createpolicy.fractional", section "createpolicy", since (74, Any);
     ends ["b64"]
     slots { speed priority: Then<Primary, Secondary>; }
-    operands { write dst: Register = Width::Bits(64); hint fraction: Maybe<Real> = (0, Width::Bits(32)); }
+    operands { write dst: Register = Width::Bits(64); hint fraction: Maybe<Value> = (0, Width::Of { bits: 32, float: true, untyped: false, wider: false }); }
     rules {
-        fraction.0.is_some_and(|f| f.0.imm().is_some()) => refuse("the fraction is a number with a point");
-        fraction.0.is_some_and(|f| !in_unit(f.0)) => refuse("the fraction is above 0 and at most 1");
+        fraction.0.is_some_and(|f| !in_unit(f)) => refuse("the fraction is above 0 and at most 1");
     }
 
     #[doc = "Makes a policy for a range of addresses."]
@@ -72,15 +72,15 @@ instructions! {
     operands {
         write dst: Register = Width::Bits(64);
         known addr: Address = space.into();
-        known primary: Value = Width::Bits(32);
-        known total: Value = Width::Bits(32);
+        known primary: Value = Width::Int(32);
+        known total: Value = Width::Int(32);
     }
-    rules {}
+    rules { primary.imm().zip(total.imm()).is_some_and(|(primary, total)| !(0..=total).contains(&primary)) => refuse("a part is not longer than the whole"); }
 
     #[doc = "Makes a policy of an access property."]
     PolicyOf = "createpolicy.cvt", section "createpolicy", since (74, Any);
     begins ["L2"] ends ["b64"]
-    slots {} operands { write dst: Register = Width::Bits(64); hint property: Real = Width::Bits(64); } rules {}
+    slots {} operands { write dst: Register = Width::Bits(64); hint property: Value = Width::Bits(64); } rules {}
 }
 
 /// Whether a number is above 0 and at most 1; a register may be.

@@ -44,7 +44,7 @@ instructions! {
     #[doc = "Sleeps for about so many nanoseconds."]
     Nanosleep = "nanosleep", section "nanosleep", since (70, Any);
     ends ["u32"]
-    slots {} operands { hint time: Real = Width::Of { bits: 32, float: false, untyped: false, wider: false }; } rules {}
+    slots {} operands { hint time: Value = Width::Of { bits: 32, float: false, untyped: false, wider: false }; } rules {}
 
     #[doc = "Counts an event for a profiler."]
     Pmevent = "pmevent", section "pmevent", since (70, Any);
@@ -54,7 +54,7 @@ instructions! {
     #[doc = "Takes bytes of the stack."]
     Alloca = "alloca", section "alloca", since (73, Any);
     slots { keep ty: StackTy; }
-    operands { write dst: Register = stack(ty); known bytes: Real = stack(ty); known align: Maybe<Number> = (0, ()); }
+    operands { write dst: Register = stack(ty); known bytes: Value = stack(ty); known align: Maybe<Number> = (0, ()); }
     rules {}
 
     #[doc = "Remembers the stack."]

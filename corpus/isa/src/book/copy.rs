@@ -61,15 +61,16 @@ instructions! {
     operands {
         known dst: Address = dst_space.into();
         known src: Address = src_space.into();
-        known bytes: Value = Width::Bits(32);
-        known left: Option<Value> = (ignore_oob.is(), Width::Bits(32));
-        known right: Option<Value> = (ignore_oob.is(), Width::Bits(32));
+        known bytes: Value = Width::Int(32);
+        known left: Option<Value> = (ignore_oob.is(), Width::Int(32));
+        known right: Option<Value> = (ignore_oob.is(), Width::Int(32));
         known mbarrier: Option<Address> = (done == Completion::Mbarrier, Space::SharedCluster);
-        known mask: Option<Value> = (multicast.is_some(), if multicast == Some(Multicast::Mask16) { Width::Bits(16) } else { Width::Bits(32) });
+        known mask: Option<Value> = (multicast.is_some(), if multicast == Some(Multicast::Mask16) { Width::Int(16) } else { Width::Bits(32) });
         hint policy: Option<Value> = (hint.is(), Width::Bits(64));
-        known byte_mask: Option<Value> = (cp_mask.is(), Width::Bits(16));
+        known byte_mask: Option<Value> = (cp_mask.is(), Width::Int(16));
     }
     rules it {
+        ragged(bytes) => refuse("sizes are multiples of 16");
         !bulk_ends(dst_space, src_space) => refuse("no copy goes between these spaces");
         (dst_space == BulkSpace::Global) != (done == Completion::Group) => refuse("a copy to global memory ends with its group, every other with an mbarrier");
         multicast.is_some() && !(dst_space == BulkSpace::SharedCluster && src_space == BulkSpace::Global) => refuse("multicast is from global memory to the cluster");
@@ -106,7 +107,7 @@ instructions! {
         known src: Option<Address> = (dst_space == BulkSpace::Global, src_space.into());
         known mbarrier: Option<Address> = (done == Completion::Mbarrier, Space::SharedCluster);
         known offsets: Option<List> = (offsets_of(dims, mode) > 0, (offsets_of(dims, mode), Width::Bits(16), Must));
-        known mask: Option<Value> = (multicast.is_some(), if multicast == Some(Multicast::Mask16) { Width::Bits(16) } else { Width::Bits(32) });
+        known mask: Option<Value> = (multicast.is_some(), if multicast == Some(Multicast::Mask16) { Width::Int(16) } else { Width::Bits(32) });
         hint policy: Option<Value> = (hint.is(), Width::Bits(64));
     }
     rules {
@@ -172,8 +173,9 @@ instructions! {
     BulkPrefetch = "cp.async.bulk.prefetch", section "cp-async-bulk-prefetch", since (80, Sm(90));
     begins ["L2"]
     slots { keep space: GlobalWord; speed hint: CacheHint; speed last: EvictLast; }
-    operands { known src: Address = Space::Global; known bytes: Value = Width::Bits(32); hint policy: Option<Value> = (hint.is(), Width::Bits(64)); }
-    rules { hint.is() && last.is() => refuse("one hint at a time"); }
+    operands { known src: Address = Space::Global; known bytes: Value = Width::Int(32); hint policy: Option<Value> = (hint.is(), Width::Bits(64)); }
+    rules {
+        ragged(bytes) => refuse("sizes are multiples of 16"); hint.is() && last.is() => refuse("one hint at a time"); }
 
     #[doc = "Changes bytes in bulk, asynchronously."]
     BulkReduce = "cp.reduce.async.bulk", section "cp-reduce-async-bulk", since (80, Sm(90));
@@ -190,11 +192,12 @@ instructions! {
     operands {
         known dst: Address = dst_space.into();
         known src: Address = src_space.into();
-        known bytes: Value = Width::Bits(32);
+        known bytes: Value = Width::Int(32);
         known mbarrier: Option<Address> = (done == Completion::Mbarrier, Space::SharedCluster);
         hint policy: Option<Value> = (hint.is(), Width::Bits(64));
     }
     rules {
+        ragged(bytes) => refuse("sizes are multiples of 16");
         !matches!((dst_space, src_space), (BulkSpace::Global | BulkSpace::SharedCluster, BulkSpace::SharedCta)) => refuse("it goes from this CTA to global memory or to the cluster");
         (dst_space == BulkSpace::Global) != (done == Completion::Group) => refuse("one to global memory ends with its group, every other with an mbarrier");
         hint.is() && dst_space != BulkSpace::Global => refuse("`.L2::cache_hint` is for global memory");
@@ -213,6 +216,11 @@ instructions! {
         bytes.has_bits(32) => since(90, Any);
     }
 
+}
+
+/// A size that is no multiple of 16.
+pub(super) fn ragged(bytes: &Value) -> bool {
+    bytes.imm().is_some_and(|n| n % 16 != 0)
 }
 
 fn bulk_ends(dst: BulkSpace, src: BulkSpace) -> bool {

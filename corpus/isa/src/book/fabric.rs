@@ -1,6 +1,6 @@
 //! Accesses through the fabric (9.3): read and printed; no engine has a meaning for them.
 
-use super::copy::boxed;
+use super::copy::{boxed, ragged};
 use crate::entry::{refuse, since};
 use crate::kind::On::{From as Sm, Only};
 use crate::kinds::*;
@@ -14,8 +14,9 @@ instructions! {
     FabricGet = "fabric.try_get.async", section "fabric", since (93, Sm(100));
     begins ["shared::cta", "mbarrier::complete_tx::bytes", "mbarrier::report::fabric"] ends ["relaxed", "sys", "b128"]
     slots {}
-    operands { known dst: Address = Space::SharedCta; known src: Tensor = remote(false); known bytes: Value = Width::Bits(32); known mbarrier: Address = Space::SharedCta; }
-    rules {}
+    operands { known dst: Address = Space::SharedCta; known src: Tensor = remote(false); known bytes: Value = Width::Int(32); known mbarrier: Address = Space::SharedCta; }
+    rules {
+        ragged(bytes) => refuse("sizes are multiples of 16");}
 
     #[doc = "Fetches a box of a tensor through the fabric."]
     FabricGetBox = "fabric.try_get.async.tensor", section "fabric", since (94, BOXES);
@@ -36,11 +37,12 @@ instructions! {
     operands {
         known dst: Tensor = remote(counted.is());
         known src: Address = Space::SharedCta;
-        known bytes: Value = Width::Bits(32);
+        known bytes: Value = Width::Int(32);
         known mbarrier: Address = Space::SharedCta;
-        known byte_mask: Option<Value> = (cp_mask.is(), Width::Bits(16));
+        known byte_mask: Option<Value> = (cp_mask.is(), Width::Int(16));
     }
-    rules {}
+    rules {
+        ragged(bytes) => refuse("sizes are multiples of 16");}
 
     #[doc = "Writes a box of a tensor through the fabric."]
     FabricPutBox = "fabric.try_put.async.tensor", section "fabric", since (94, BOXES);
@@ -49,18 +51,20 @@ instructions! {
     operands {
         known tensor: Tensor = remote_box(dims, anew, counted.is());
         known src: Address = Space::SharedCta;
-        known bytes: Value = Width::Bits(32);
+        known bytes: Value = Width::Int(32);
         known mbarrier: Address = Space::SharedCta;
         hint policy: Option<Value> = (hint.is(), Width::Bits(64));
     }
-    rules { !anew_fits(dims, anew) => refuse("`.override::global_dim` is of .1d, `.override::global_dim_stride` of the others"); }
+    rules {
+        ragged(bytes) => refuse("sizes are multiples of 16"); !anew_fits(dims, anew) => refuse("`.override::global_dim` is of .1d, `.override::global_dim_stride` of the others"); }
 
     #[doc = "Updates memory through the fabric."]
     FabricRed = "fabric.try_red.async", section "fabric", since (93, Sm(100));
     begins ["shared::cta", "mbarrier::complete_tx::16B", "mbarrier::report::fabric", "relaxed", "sys"]
     slots { keep many: Many; keep counted: Counted; keep op: MultiOp; keep ty: FabricTy; }
-    operands { known dst: Tensor = remote(counted.is()); known src: Address = Space::SharedCta; known bytes: Value = Width::Bits(32); known mbarrier: Address = Space::SharedCta; }
-    rules { !red_takes(op, ty) || op == MultiOp::Add && matches!(ty, FabricTy::S32 | FabricTy::S64) => refuse("the operation does not take this type"); }
+    operands { known dst: Tensor = remote(counted.is()); known src: Address = Space::SharedCta; known bytes: Value = Width::Int(32); known mbarrier: Address = Space::SharedCta; }
+    rules {
+        ragged(bytes) => refuse("sizes are multiples of 16"); !red_takes(op, ty) || op == MultiOp::Add && matches!(ty, FabricTy::S32 | FabricTy::S64) => refuse("the operation does not take this type"); }
 
     #[doc = "Combines what many devices have, through the fabric."]
     FabricPull = "fabric.try_pullred.async.multimem", section "fabric", since (93, Sm(100));
@@ -69,11 +73,12 @@ instructions! {
     operands {
         known dst: Address = Space::SharedCta;
         known src: Tensor = remote(false);
-        known bytes: Value = Width::Bits(32);
+        known bytes: Value = Width::Int(32);
         known mbarrier: Address = Space::SharedCta;
-        known lanes: Value = Width::Bits(32);
+        known lanes: Value = Width::Int(32);
     }
     rules {
+        ragged(bytes) => refuse("sizes are multiples of 16");
         acc.is() && !(op == MultiOp::Add && matches!(ty, FabricTy::F16 | FabricTy::Bf16)) => refuse("`.acc::f32` goes with .add of halves");
         !red_takes(op, ty) || op == MultiOp::Add && matches!(ty, FabricTy::S32 | FabricTy::S64 | FabricTy::F64) => refuse("the operation does not take this type");
     }

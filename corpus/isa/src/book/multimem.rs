@@ -1,6 +1,6 @@
 //! Accesses to many devices at once, and asynchronous accesses of one element.
 
-use super::copy::bulk_takes;
+use super::copy::{bulk_takes, ragged};
 use crate::entry::{refuse, since};
 use crate::kind::On::{Any, From as Sm};
 use crate::kinds::*;
@@ -61,10 +61,11 @@ instructions! {
     operands {
         known dst: Address = Space::Global;
         known src: Address = Space::SharedCta;
-        known bytes: Value = Width::Bits(32);
-        known byte_mask: Option<Value> = (cp_mask.is(), Width::Bits(16));
+        known bytes: Value = Width::Int(32);
+        known byte_mask: Option<Value> = (cp_mask.is(), Width::Int(16));
     }
     rules it {
+        ragged(bytes) => refuse("sizes are multiples of 16");
         b128.is() && it.spelling.says("weak") => refuse("`.b128` goes with .relaxed.scope or alone");
         order.order == CopyOrder::Relaxed && !b128.is() => refuse("`.relaxed.scope` goes with .b128");
     }
@@ -73,8 +74,9 @@ instructions! {
     MultiReduce = "multimem.cp.reduce.async.bulk", section "multimem-async", since (91, Sm(90));
     begins ["global", "shared::cta", "bulk_group"]
     slots { keep order: Strong<ReduceOrder>; keep op: RedOp; keep noftz: Noftz; keep ty: Ty; }
-    operands { known dst: Address = Space::Global; known src: Address = Space::SharedCta; known bytes: Value = Width::Bits(32); }
+    operands { known dst: Address = Space::Global; known src: Address = Space::SharedCta; known bytes: Value = Width::Int(32); }
     rules {
+        ragged(bytes) => refuse("sizes are multiples of 16");
         !bulk_takes(op, ty, BulkSpace::Global) => refuse("the operation does not take this type");
         noftz.is() != (op == RedOp::Add && matches!(ty, Ty::F16 | Ty::Bf16)) => refuse("`.noftz` goes with .add of halves");
     }

@@ -35,7 +35,7 @@ instructions! {
     #[doc = "Asks for a property of a surface."]
     Suq = "suq", section "suq", since (70, Any);
     ends ["b32"]
-    slots { keep query: TexQuery; } operands { write dst: Register = Width::Bits(32); known addr: Sampled = 0; } rules {}
+    slots { keep query: SurfaceQuery; } operands { write dst: Register = Width::Bits(32); known addr: Sampled = 0; } rules {}
 
     #[doc = "Asks for a property of a texture."]
     Txq = "txq", section "txq", since (70, Any);

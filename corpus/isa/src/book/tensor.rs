@@ -32,7 +32,7 @@ instructions! {
     slots { keep shape: Shape; keep times: Times; keep pack: Pack; }
     operands {
         write dst: List = (shape.registers(times), Width::Bits(32), Must);
-        known addr: Address = Space::Generic;
+        known addr: TensorAddress = ();
         known half: Option<Number> = (shape == Shape::S16x32x2, ());
     }
     rules {
@@ -48,7 +48,7 @@ instructions! {
         write metadata: Option<List> = (form == LdRedForm::Compress, (times.count().div_ceil(32), Width::Bits(32), Must));
         write dst: List = (if form == LdRedForm::Compress { times.count() / 2 } else { times.count() }, Width::Bits(32), Must);
         write red: Register = Width::Bits(32);
-        known addr: Address = Space::Generic;
+        known addr: TensorAddress = ();
         known half: Option<Number> = (shape == Shape::S16x32x2, ());
     }
     rules {
@@ -65,7 +65,7 @@ instructions! {
     begins ["sync", "aligned"] ends ["b32"]
     slots { keep shape: Shape; keep times: Times; keep unpack: Unpack; }
     operands {
-        known addr: Address = Space::Generic;
+        known addr: TensorAddress = ();
         known half: Option<Number> = (shape == Shape::S16x32x2, ());
         data src: List = (shape.registers(times), Width::Bits(32), Must);
     }
@@ -74,7 +74,7 @@ instructions! {
     #[doc = "Copies from shared to tensor memory."]
     TcCp = "tcgen05.cp", section "tcgen05-cp", since (86, TENSOR);
     slots { keep group: CtaGroup; keep shape: CpShape; keep warps: Option<CpWarps>; keep unpacked: CpUnpacked; keep packed: Option<CpPacked>; }
-    operands { known dst: Address = Space::Local; opaque src: Real = Width::Bits(64); }
+    operands { known dst: TensorAddress = (); opaque src: Value = Width::Bits(64); }
     rules {
         unpacked.is() != packed.is_some() => refuse("it is .b8x16 with .b6x16_p32 or .b4x16_p64");
         !warps_fit(shape, warps) => refuse("the shape does not go to these warps");
@@ -83,7 +83,7 @@ instructions! {
     #[doc = "Moves rows of tensor memory down."]
     TcShift = "tcgen05.shift", section "tcgen05-shift", since (86, TENSOR);
     ends ["down"]
-    slots { keep group: CtaGroup; } operands { known addr: Address = Space::Local; } rules {}
+    slots { keep group: CtaGroup; } operands { known addr: TensorAddress = (); } rules {}
 
     #[doc = "Waits for loads of tensor memory."]
     TcWaitLd = "tcgen05.wait::ld", section "tcgen05-wait", since (86, TENSOR);
@@ -123,13 +123,13 @@ instructions! {
         speed fill_b: FillB;
     }
     operands {
-        opaque d: Address = Space::Generic;
+        opaque d: TensorAddress = ();
         opaque a: Factor = None;
         opaque b: Value = Width::Bits(64);
-        opaque sparsity: Option<Address> = (form == MmaForm::Sparse, Space::Generic);
+        opaque sparsity: Option<TensorAddress> = (form == MmaForm::Sparse, ());
         opaque shape: Value = Width::Bits(32);
-        opaque scale_a: Option<Address> = (scaled.is(), Space::Generic);
-        opaque scale_b: Option<Address> = (scaled.is(), Space::Generic);
+        opaque scale_a: Option<TensorAddress> = (scaled.is(), ());
+        opaque scale_b: Option<TensorAddress> = (scaled.is(), ());
         known lanes: Early<List> = ("{", true, (if group == CtaGroup::One { 4 } else { 8 }, Width::Bits(32), Must));
         known adds: Pred = ();
         known scale_d: Maybe<Number> = (0, ());
@@ -151,10 +151,10 @@ instructions! {
     begins ["cta_group::1"]
     slots { keep kind: Kind; speed collector: Option<CollectorB>; }
     operands {
-        opaque d: Address = Space::Generic;
+        opaque d: TensorAddress = ();
         opaque a: Factor = None;
         opaque b: Value = Width::Bits(64);
-        opaque sparsity: Option<Address> = (form == MmaWsForm::Sparse, Space::Generic);
+        opaque sparsity: Option<TensorAddress> = (form == MmaWsForm::Sparse, ());
         opaque shape: Value = Width::Bits(32);
         known adds: Pred = ();
         opaque zeros: Maybe<Value> = (0, Width::Bits(64));

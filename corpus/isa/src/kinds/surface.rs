@@ -28,6 +28,8 @@ words! {
         Filter = 9 "filter_mode"; Addr0 = 10 "addr_mode_0"; Addr1 = 11 "addr_mode_1"; Addr2 = 12 "addr_mode_2"; Unnormalized = 13 "force_unnormalized_coords";
         Layout = 14 "memory_layout";
     }
+    /// What of a surface is asked for.
+    SurfaceQuery { Width = 0 "width"; Height = 1 "height"; Depth = 2 "depth"; DataType = 3 "channel_data_type"; Order = 4 "channel_order"; ArraySize = 6 "array_size"; Layout = 14 "memory_layout"; }
     /// Which component four texels give.
     Component { R = 0 "r"; G = 1 "g"; B = 2 "b"; A = 3 "a"; }
     /// What kind of object an address names.

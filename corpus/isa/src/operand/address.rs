@@ -1,8 +1,8 @@
 //! Operands in brackets: addresses, descriptors or addresses, boxes of tensors, coordinates of textures and surfaces.
 
 use super::list::{Must, Never};
-use super::value::{bytes_behind, value};
-use super::{Braces, Known, List, Part, Piece, Shown, Value, Width};
+use super::value::{bytes_behind, symbol, value};
+use super::{Braces, List, Part, Piece, Shown, Value, Width};
 use crate::kinds::Space;
 use crate::text::{Cursor, Refusal};
 
@@ -13,27 +13,33 @@ pub struct Address {
     pub base: Value,
     /// Bytes behind it.
     pub offset: i64,
+    /// Where the variable lives, if it is one and that is known.
+    pub home: Option<Space>,
 }
 
 impl Address {
-    fn inside(at: &mut Cursor<'_, '_>, space: Space) -> Result<Address, Refusal> {
+    fn inside(at: &mut Cursor<'_, '_>, space: Space, width: Width) -> Result<Address, Refusal> {
         at.rest();
         let start = at.at;
-        let base = value(at, Width::Either(32, 64))?;
-        if let Value::Symbol(..) = base {
-            let name = at.text[start..at.at].trim();
-            let home = at.env.resolve(name);
-            if matches!(home, Some(Known::Symbol(_, Some(home))) if !space.reaches(home)) {
-                let message = format!("`{name}` is in another state space");
-                return Err(Refusal { at: start, message, hint: None });
-            }
+        let refuse = |message: String| Err(Refusal { at: start, message, hint: None });
+        let (base, home) = match symbol(at)? {
+            Some((index, home)) => (Value::Symbol(index, 0), home),
+            None => (value(at, width)?, None),
+        };
+        if home.is_some_and(|home| !space.reaches(home)) {
+            return refuse("the variable is in another state space".into());
         }
         if matches!(base, Value::Imm(_)) && space != Space::Local {
-            let message = "a number is an address in .local alone".into();
-            return Err(Refusal { at: start, message, hint: None });
+            return refuse("a number is an address in .local alone".into());
         }
         let offset = bytes_behind(at)?;
-        Ok(Address { base, offset })
+        Ok(Address { base, offset, home })
+    }
+
+    /// Whether it names a variable that lives elsewhere.
+    #[must_use]
+    pub fn strays(&self, space: Space) -> bool {
+        self.home.is_some_and(|home| home != space)
     }
 }
 
@@ -52,13 +58,40 @@ impl Shown for Address {
     }
 }
 
+/// `[base + offset]` in tensor memory: columns and lanes in 32 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TensorAddress(pub Address);
+
+impl Shown for TensorAddress {
+    fn pieces(&self, see: &mut dyn FnMut(Piece<'_>)) {
+        self.0.pieces(see);
+    }
+    fn values(&mut self, change: &mut dyn FnMut(&mut Value)) {
+        self.0.values(change);
+    }
+}
+
+impl Part for TensorAddress {
+    type Spec = ();
+    fn read(at: &mut Cursor<'_, '_>, (): ()) -> Result<TensorAddress, Refusal> {
+        at.next()?;
+        at.want("[")?;
+        let address = Address::inside(at, Space::Generic, Width::Int(32))?;
+        at.want("]")?;
+        Ok(TensorAddress(address))
+    }
+    fn fits(&self, (): ()) -> bool {
+        self.0.base.reg().is_none_or(|reg| Width::Int(32).fits(reg.class))
+    }
+}
+
 impl Part for Address {
     /// State space of the access: a variable must live there.
     type Spec = Space;
     fn read(at: &mut Cursor<'_, '_>, space: Space) -> Result<Address, Refusal> {
         at.next()?;
         at.want("[")?;
-        let address = Address::inside(at, space)?;
+        let address = Address::inside(at, space, Width::Base)?;
         at.want("]")?;
         Ok(address)
     }
@@ -99,7 +132,7 @@ pub enum Factor {
     /// A descriptor, or registers.
     Values(List),
     /// An address in tensor memory.
-    Tensor(Address),
+    Tensor(TensorAddress),
 }
 
 impl Factor {
@@ -136,7 +169,7 @@ impl Part for Factor {
     type Spec = Option<usize>;
     fn read(at: &mut Cursor<'_, '_>, registers: Self::Spec) -> Result<Factor, Refusal> {
         if at.begins("[") {
-            return Address::read(at, Space::Generic).map(Factor::Tensor);
+            return TensorAddress::read(at, ()).map(Factor::Tensor);
         }
         match registers.filter(|_| at.begins("{")) {
             Some(count) => List::read(at, (count, Width::Bits(32), Must)),

@@ -1,6 +1,6 @@
 //! Several values: vectors in braces, arguments of calls in parentheses.
 
-use super::value::{bytes_behind, value};
+use super::value::{value, value_or_symbol};
 use super::{Part, Piece, Shown, Value, Width};
 use crate::text::{Cursor, Refusal};
 
@@ -62,6 +62,9 @@ impl Part for List {
             return at.fail(format!("{} elements stand here, and the qualifiers say {count}", items.len()));
         }
         at.want("}")?;
+        if mixed(&items) {
+            return at.fail("registers of several kinds stand in one vector".into());
+        }
         Ok(List { items, braced: true })
     }
     fn fits(&self, (count, width, braces): Self::Spec) -> bool {
@@ -87,9 +90,14 @@ fn item(at: &mut Cursor<'_, '_>, width: Width) -> Result<Value, Refusal> {
         return Ok(Value::Sink);
     }
     at.at = before;
-    let found = value(at, width)?;
-    let Value::Symbol(index, _) = found else { return Ok(found) };
-    Ok(Value::Symbol(index, bytes_behind(at)?))
+    value_or_symbol(at, width)
+}
+
+/// Whether registers of several kinds stand in one list.
+fn mixed(items: &[Value]) -> bool {
+    let mut kinds = items.iter().filter_map(Value::reg).map(|reg| (reg.class.bits, reg.class.float));
+    let first = kinds.next();
+    kinds.any(|kind| Some(kind) != first)
 }
 
 /// `(a, b)`, arguments or results of a call.

@@ -1,6 +1,7 @@
 //! Values: registers, numbers, addresses of variables; and the operands that are one value.
 
 use super::{Class, Known, Part, Piece, Reg, Shown, Special, Width};
+use crate::kinds::Space;
 use crate::text::{Cursor, Names, Refusal};
 
 /// One value. Numbers of 64 bits without a sign are kept as their bits.
@@ -138,14 +139,15 @@ pub(super) fn value(at: &mut Cursor<'_, '_>, width: Width) -> Result<Value, Refu
     at.rest();
     let start = at.at;
     let token = at.token()?;
-    if let Some(value) = number(token).or_else(|| Special::of(token).map(Value::Special)) {
-        return Ok(value);
-    }
     let refuse = |message: String| Err(Refusal { at: start, message, hint: None });
+    if let Some(value) = number(token).or_else(|| Special::of(token).map(Value::Special)) {
+        return if width.takes(value) { Ok(value) } else { refuse(format!("`{token}` does not fit here")) };
+    }
     match at.env.resolve(token) {
         Some(Known::Reg(reg)) if !width.fits(reg.class) => refuse(unfit(token, reg.class)),
         Some(Known::Reg(reg)) => Ok(Value::Reg(reg)),
-        Some(Known::Symbol(index, _)) => Ok(Value::Symbol(index, 0)),
+        Some(Known::Symbol(index, _)) if width.takes(Value::Symbol(index, 0)) => Ok(Value::Symbol(index, 0)),
+        Some(Known::Symbol(..)) => refuse(format!("`{token}` is a variable, and a register stands here")),
         Some(Known::Number(n)) => Ok(Value::Imm(n)),
         None => refuse(format!("`{token}` is not declared")),
     }
@@ -172,47 +174,35 @@ impl Part for Value {
         value(at, width)
     }
     fn fits(&self, width: Width) -> bool {
-        self.reg().is_none_or(|reg| width.fits(reg.class))
+        width.takes(*self)
     }
 }
 
-/// Declares a kind of operand that is one value of some sort.
-macro_rules! one_value {
-    ($($(#[$doc:meta])* $name:ident($pattern:pat) = $expected:literal;)+) => { $(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub struct $name(pub Value);
+/// A register, no number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Register(pub Value);
 
-        impl Shown for $name {
-            fn pieces(&self, see: &mut dyn FnMut(Piece<'_>)) {
-                see(Piece::Value(&self.0));
-            }
-            fn values(&mut self, change: &mut dyn FnMut(&mut Value)) {
-                change(&mut self.0);
-            }
-        }
-
-        impl Part for $name {
-            type Spec = Width;
-            fn read(at: &mut Cursor<'_, '_>, width: Width) -> Result<Self, Refusal> {
-                at.next()?;
-                match value(at, width)? {
-                    found @ $pattern => Ok($name(found)),
-                    _ => at.fail($expected.into()),
-                }
-            }
-            fn fits(&self, width: Width) -> bool {
-                self.0.fits(width)
-            }
-        }
-    )+ };
+impl Shown for Register {
+    fn pieces(&self, see: &mut dyn FnMut(Piece<'_>)) {
+        see(Piece::Value(&self.0));
+    }
+    fn values(&mut self, change: &mut dyn FnMut(&mut Value)) {
+        change(&mut self.0);
+    }
 }
 
-one_value! {
-    /// A register, no number.
-    Register(Value::Reg(_)) = "expected a register";
-    /// A register or a number, no variable.
-    Real(Value::Reg(_) | Value::Imm(_) | Value::Single(_) | Value::Double(_)) = "expected a register or a number";
+impl Part for Register {
+    type Spec = Width;
+    fn read(at: &mut Cursor<'_, '_>, width: Width) -> Result<Self, Refusal> {
+        at.next()?;
+        match value(at, width)? {
+            found @ Value::Reg(_) => Ok(Register(found)),
+            _ => at.fail("expected a register".into()),
+        }
+    }
+    fn fits(&self, width: Width) -> bool {
+        self.0.fits(width)
+    }
 }
 
 impl Register {
@@ -240,13 +230,32 @@ impl Part for Source {
     type Spec = Width;
     fn read(at: &mut Cursor<'_, '_>, width: Width) -> Result<Source, Refusal> {
         at.next()?;
-        let found = value(at, width)?;
-        let Value::Symbol(index, _) = found else { return Ok(Source(found)) };
-        Ok(Source(Value::Symbol(index, bytes_behind(at)?)))
+        value_or_symbol(at, width).map(Source)
     }
     fn fits(&self, width: Width) -> bool {
-        self.0.fits(width)
+        matches!(self.0, Value::Symbol(..)) || width.takes(self.0)
     }
+}
+
+/// Reads a value that fits, or a variable with bytes behind it.
+pub(super) fn value_or_symbol(at: &mut Cursor<'_, '_>, width: Width) -> Result<Value, Refusal> {
+    match symbol(at)? {
+        Some((index, _)) => Ok(Value::Symbol(index, bytes_behind(at)?)),
+        None => value(at, width),
+    }
+}
+
+/// Steps over a variable, if one comes next: its index, and where it lives.
+pub(super) fn symbol(at: &mut Cursor<'_, '_>) -> Result<Option<(u32, Option<Space>)>, Refusal> {
+    let before = at.at;
+    let name = at.token()?;
+    if number(name).is_none() && Special::of(name).is_none() {
+        if let Some(Known::Symbol(index, home)) = at.env.resolve(name) {
+            return Ok(Some((index, home)));
+        }
+    }
+    at.at = before;
+    Ok(None)
 }
 
 /// `+4`, `+-4`, `+4+4`, or nothing. ptxas takes no `-4`.
@@ -299,6 +308,9 @@ impl Part for Label {
     fn read(at: &mut Cursor<'_, '_>, (): ()) -> Result<Label, Refusal> {
         at.next()?;
         let name = at.token()?;
+        if name.starts_with(|c: char| c == '%' || c == '-' || c.is_ascii_digit()) {
+            return at.fail(format!("`{name}` is no label"));
+        }
         Ok(Label(at.env.label(name)))
     }
 }

@@ -3,6 +3,10 @@
 //! Columns, separated by tabs: mnemonic, form, origin, one letter a target of [`TARGETS`] (`A`: accepted at the newest version),
 //! least version. Lines that begin with `#` are comments. Registers are declared by their first letter ([`Declared`]).
 
+mod neighbours;
+
+pub use neighbours::neighbours;
+
 use crate::book::Instr;
 use crate::kinds::Space;
 use crate::operand::{Class, Known, Reg};
