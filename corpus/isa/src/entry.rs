@@ -212,7 +212,7 @@ fn misplaced(entry: &Entry, parts: &[&dyn Shown]) -> Option<&'static str> {
             (Piece::Value(Value::Sink), _) => wrong = Some("the sink `_` is no source"),
             (Piece::Value(Value::Reg(_)), _) => others = true,
             (Piece::Value(Value::Symbol(..)), Role::Write) if info.part == "Early < Args >" => others = true,
-            (Piece::Value(_), Role::Write) => wrong = Some("a result is a register"),
+            (Piece::Value(_), Role::Write | Role::Update) => wrong = Some("a result is a register"),
             (Piece::Mark(_) | Piece::Label(_) | Piece::Value(_), _) => {}
         });
         wrong = wrong.or((sinks && !others && info.role == Role::Write).then_some("a result is wanted"));

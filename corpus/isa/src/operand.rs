@@ -95,10 +95,14 @@ pub enum Width {
     Int(u16),
     /// With one of these numbers of bits, and no floating point.
     Either(u16, u16),
+    /// With so many bits, for halves: no number stands for one.
+    Half(u16),
     /// With at least so many bits.
     Least(u16),
     /// With 8 to 64 bits, and no floating point: the base of an address.
     Base,
+    /// Any, or a variable in global memory: a tensor map.
+    Map,
     /// Of a type: so many bits, of floating point, without a sign and a number; wider ones too.
     Of {
         /// Bits of the type.
@@ -119,9 +123,9 @@ impl Width {
         let bits = class.bits;
         bits == 0
             || match self {
-                Width::Any => true,
+                Width::Any | Width::Map => true,
                 Width::Bits(n) => bits == n,
-                Width::Int(n) => bits == n && !class.float,
+                Width::Int(n) | Width::Half(n) => bits == n && !class.float,
                 Width::Either(a, b) => (bits == a || bits == b) && !class.float,
                 Width::Least(n) => bits >= n,
                 Width::Base => (8..=64).contains(&bits) && !class.float,
@@ -145,13 +149,21 @@ impl Width {
         };
         match value {
             Value::Reg(reg) => self.fits(reg.class),
-            Value::Imm(_) => !float,
+            Value::Imm(_) => !float && !matches!(self, Width::Half(_) | Width::Map),
             Value::Single(_) => bits(32),
             Value::Double(_) => bits(64) || float,
-            Value::Symbol(..) => self == Width::Any || self == Width::Base,
+            Value::Symbol(..) => matches!(self, Width::Any | Width::Base | Width::Map),
             Value::Special(_) | Value::Sink => true,
         }
     }
+}
+
+/// What the elements of a vector are together: floating point only if all of them are.
+pub(crate) fn together(items: &[Value]) -> Option<Class> {
+    let classes = || items.iter().filter_map(Value::reg).map(|reg| reg.class);
+    let first = classes().next()?;
+    let all = |what: fn(Class) -> bool| classes().all(what);
+    Some(Class { float: all(|class| class.float), integer: all(|class| class.integer), ..first })
 }
 
 /// A piece of an operand as it stands in the text.

@@ -26,7 +26,7 @@ instructions! {
     operands {
         write dst: List = (vec.count(), ty.fit(true), May);
         known addr: Unified = space;
-        hint policy: Option<Value> = (hint.is(), Width::Bits(64));
+        hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules it {
         !plain(ty) => refuse("ld has no halves: `.b16` or `.b32` loads them");
@@ -81,7 +81,7 @@ instructions! {
     operands {
         known addr: Address = space;
         loose src: List = (vec.count(), ty.fit(true), May);
-        hint policy: Option<Value> = (hint.is(), Width::Bits(64));
+        hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules it {
         src.has_sink() && bits(vec, ty) != 256 => refuse("elements are left out of 256 bits alone");
@@ -125,7 +125,7 @@ instructions! {
         known addr: Address = space;
         data a: List = (vec.count(), ty.fit(false), Never);
         known b: Option<Value> = (op == AtomOp::Cas, ty.fit(false));
-        hint policy: Option<Value> = (hint.is(), Width::Bits(64));
+        hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules {
         !(space.wide() || space.shared()) => refuse("updates go to global and shared memory");
@@ -155,7 +155,7 @@ instructions! {
     operands {
         known addr: Address = space;
         data a: List = (vec.count(), ty.fit(false), Never);
-        hint policy: Option<Value> = (hint.is(), Width::Bits(64));
+        hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules {
         !(space.wide() || space.shared()) => refuse("updates go to global and shared memory");

@@ -27,7 +27,7 @@ instructions! {
     #[doc = "Tells the CTA of the cluster in which an address lies."]
     Getctarank = "getctarank", section "getctarank", since (80, Sm(90));
     slots { keep space: InCluster; keep ty: AddressTy; }
-    operands { write dst: Register = Width::Bits(32); known a: Source = ty.width(); }
+    operands { write dst: Register = Width::Int(32); known a: Source = ty.width(); }
     rules {}
 
     #[doc = "Loads matrices from shared memory, each lane a piece."]
@@ -52,6 +52,7 @@ instructions! {
     operands { known addr: Address = space.into(); data src: List = (count.count(), Width::Bits(32), Must); }
     rules {
         !matches!((shape, ty), (MatrixShape::M8n8, MatrixTy::B16) | (MatrixShape::M16n8, MatrixTy::B8)) => refuse("it is .m8n8.b16 or .m16n8.b8");
+        src.is_numbers() => refuse("a register is among them");
         shape == MatrixShape::M16n8 && !trans.is() => refuse("`.m16n8` goes with .trans");
     }
 
@@ -71,6 +72,7 @@ instructions! {
     }
     rules {
         (ty == MapTy::B64) != matches!(field, MapField::GlobalAddress | MapField::GlobalStride) => refuse("addresses and strides have .b64, other fields .b32");
+        ordinal.is_some_and(|n| !(0..5).contains(&n.0)) => refuse("a tensor has five dimensions");
         field.numbered().is_some() && value.imm().is_none() => refuse("this field takes a number");
         field.numbered().zip(value.imm()).is_some_and(|(most, n)| !(0..=most).contains(&n)) => refuse("this field has no such value");
     }

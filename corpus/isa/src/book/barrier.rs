@@ -103,7 +103,7 @@ instructions! {
     #[doc = "Takes the number of arrivals that are pending from the state of an mbarrier."]
     MbarrierPending = "mbarrier.pending_count", section "mbarrier-pending-count", since (70, Any);
     ends ["b64"]
-    slots {} operands { write count: Register = Width::Int(32); known state: Register = Width::Int(64); } rules {}
+    slots {} operands { write count: Register = Width::Int(32); known state: Value = Width::Int(64); } rules {}
 
     #[doc = "Waits for other threads of the CTA."]
     BarSync = form: BarSyncForm, section "bar", since (70, Any);

@@ -43,7 +43,7 @@ instructions! {
     slots { keep dims: Dims; keep mode: Mode; }
     operands {
         known tensor: Tensor = boxed(dims, mode, NewAddress::No, None);
-        known offsets: Option<List> = (offsets_of(dims, mode) > 0, (offsets_of(dims, mode), Width::Bits(16), Must));
+        known offsets: Option<List> = (offsets_of(dims, mode) > 0, (offsets_of(dims, mode), Width::Int(16), Must));
     }
     rules {
         matches!(mode, Mode::Im2col | Mode::Im2colW | Mode::Im2colW128) && matches!(dims, Dims::D1 | Dims::D2) => refuse("im2col is of .3d to .5d");
@@ -60,7 +60,7 @@ instructions! {
     PolicyFraction = "createpolicy.fractional", section "createpolicy", since (74, Any);
     ends ["b64"]
     slots { speed priority: Then<Primary, Secondary>; }
-    operands { write dst: Register = Width::Bits(64); hint fraction: Maybe<Value> = (0, Width::Of { bits: 32, float: true, untyped: false, wider: false }); }
+    operands { write dst: Register = Width::Int(64); hint fraction: Maybe<Value> = (0, Width::Of { bits: 32, float: true, untyped: false, wider: false }); }
     rules {
         fraction.0.is_some_and(|f| !in_unit(f)) => refuse("the fraction is above 0 and at most 1");
     }
@@ -70,17 +70,17 @@ instructions! {
     ends ["b64"]
     slots { keep space: GlobalSpace; speed priority: Then<Primary, Secondary>; }
     operands {
-        write dst: Register = Width::Bits(64);
+        write dst: Register = Width::Int(64);
         known addr: Address = space.into();
         known primary: Value = Width::Int(32);
         known total: Value = Width::Int(32);
     }
-    rules { primary.imm().zip(total.imm()).is_some_and(|(primary, total)| !(0..=total).contains(&primary)) => refuse("a part is not longer than the whole"); }
+    rules { primary.imm().zip(total.imm()).is_some_and(|(primary, total)| primary as u32 > total as u32) => refuse("a part is not longer than the whole"); }
 
     #[doc = "Makes a policy of an access property."]
     PolicyOf = "createpolicy.cvt", section "createpolicy", since (74, Any);
     begins ["L2"] ends ["b64"]
-    slots {} operands { write dst: Register = Width::Bits(64); hint property: Value = Width::Bits(64); } rules {}
+    slots {} operands { write dst: Register = Width::Int(64); hint property: Value = Width::Int(64); } rules {}
 }
 
 /// Whether a number is above 0 and at most 1; a register may be.

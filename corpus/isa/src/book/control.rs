@@ -55,7 +55,7 @@ instructions! {
     Alloca = "alloca", section "alloca", since (73, Any);
     slots { keep ty: StackTy; }
     operands { write dst: Register = stack(ty); known bytes: Value = stack(ty); known align: Maybe<Number> = (0, ()); }
-    rules {}
+    rules { align.0.is_some_and(|n| n.0 < 1 || n.0 & (n.0 - 1) != 0) => refuse("an alignment is a power of two"); }
 
     #[doc = "Remembers the stack."]
     Stacksave = "stacksave", section "stacksave", since (73, Any);
@@ -91,5 +91,5 @@ instructions! {
 
 /// What a stack address fits.
 fn stack(ty: StackTy) -> Width {
-    if ty == StackTy::U32 { Width::Bits(32) } else { Width::Bits(64) }
+    Width::Int(if ty == StackTy::U32 { 32 } else { 64 })
 }

@@ -16,7 +16,7 @@ instructions! {
         known src: Address = Space::Global;
         known bytes: Number = ();
         known part: Maybe<SizeOrPred> = (usize::from(hint.is()), ());
-        hint policy: Option<Value> = (hint.is(), Width::Bits(64));
+        hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules {
         level == SmallLevel::Cg && bytes.0 != 16 => refuse("`.cg` copies 16 bytes");
@@ -65,11 +65,12 @@ instructions! {
         known left: Option<Value> = (ignore_oob.is(), Width::Int(32));
         known right: Option<Value> = (ignore_oob.is(), Width::Int(32));
         known mbarrier: Option<Address> = (done == Completion::Mbarrier, Space::SharedCluster);
-        known mask: Option<Value> = (multicast.is_some(), if multicast == Some(Multicast::Mask16) { Width::Int(16) } else { Width::Bits(32) });
-        hint policy: Option<Value> = (hint.is(), Width::Bits(64));
+        known mask: Option<Value> = (multicast.is_some(), if multicast == Some(Multicast::Mask16) { Width::Int(16) } else { Width::Int(32) });
+        hint policy: Option<Value> = (hint.is(), Width::Int(64));
         known byte_mask: Option<Value> = (cp_mask.is(), Width::Int(16));
     }
     rules it {
+        !mask_fits(multicast, mask.as_ref()) => refuse("a mask has 16 or 32 bits");
         ragged(bytes) => refuse("sizes are multiples of 16");
         !bulk_ends(dst_space, src_space) => refuse("no copy goes between these spaces");
         (dst_space == BulkSpace::Global) != (done == Completion::Group) => refuse("a copy to global memory ends with its group, every other with an mbarrier");
@@ -77,6 +78,7 @@ instructions! {
         hint.is() && src_space != BulkSpace::Global && dst_space != BulkSpace::Global => refuse("`.L2::cache_hint` is for global memory");
         cp_mask.is() && dst_space != BulkSpace::Global => refuse("`.cp_mask` is for copies to global memory");
         ignore_oob.is() && !(dst_space == BulkSpace::SharedCta && src_space == BulkSpace::Global) => refuse("`.ignore_oob` is for copies from global memory to this CTA");
+        [left, right].iter().any(|n| n.as_ref().and_then(Value::imm).is_some_and(|n| !(0..16).contains(&n))) => refuse("at most 15 bytes are ignored at each end");
         report.is_some_and(|r| r != Report::Disabled) && ignore_oob.is() => refuse("a report of validity goes with no .ignore_oob");
         report.is_some() && src_space != BulkSpace::Global => refuse("a report is for copies from global memory");
         b128.is() && it.spelling.says("weak") => refuse("`.b128` goes with .relaxed.scope or alone");
@@ -106,11 +108,12 @@ instructions! {
         known tensor: Tensor = boxed(dims, mode, address, anew);
         known src: Option<Address> = (dst_space == BulkSpace::Global, src_space.into());
         known mbarrier: Option<Address> = (done == Completion::Mbarrier, Space::SharedCluster);
-        known offsets: Option<List> = (offsets_of(dims, mode) > 0, (offsets_of(dims, mode), Width::Bits(16), Must));
-        known mask: Option<Value> = (multicast.is_some(), if multicast == Some(Multicast::Mask16) { Width::Int(16) } else { Width::Bits(32) });
-        hint policy: Option<Value> = (hint.is(), Width::Bits(64));
+        known offsets: Option<List> = (offsets_of(dims, mode) > 0, (offsets_of(dims, mode), Width::Int(16), Must));
+        known mask: Option<Value> = (multicast.is_some(), if multicast == Some(Multicast::Mask16) { Width::Int(16) } else { Width::Int(32) });
+        hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules {
+        !mask_fits(multicast, mask.as_ref()) => refuse("a mask has 16 or 32 bits");
         !bulk_ends(dst_space, src_space) || dst_space == BulkSpace::SharedCluster && src_space == BulkSpace::SharedCta => refuse("no copy goes between these spaces");
         (dst_space == BulkSpace::Global) != (done == Completion::Group) => refuse("a copy to global memory ends with its group, every other with an mbarrier");
         multicast.is_some() && dst_space != BulkSpace::SharedCluster => refuse("multicast is from global memory to the cluster");
@@ -133,7 +136,7 @@ instructions! {
     operands {
         known tensor: Tensor = boxed(dims, mode, address, anew);
         known src: Address = Space::SharedCta;
-        hint policy: Option<Value> = (hint.is(), Width::Bits(64));
+        hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules {
         !matches!(mode, Mode::Tile | Mode::Scatter4 | Mode::NoOffsets | Mode::NoOffsetsW) => refuse("this mode loads");
@@ -149,8 +152,8 @@ instructions! {
     slots { keep dims: Dims; keep mode: Mode; speed hint: CacheHint; speed last: EvictLast; abstain address: NewAddress; abstain anew: Option<Override>; }
     operands {
         known tensor: Tensor = boxed(dims, mode, address, anew);
-        known offsets: Option<List> = (offsets_of(dims, mode) > 0, (offsets_of(dims, mode), Width::Bits(16), Must));
-        hint policy: Option<Value> = (hint.is(), Width::Bits(64));
+        known offsets: Option<List> = (offsets_of(dims, mode) > 0, (offsets_of(dims, mode), Width::Int(16), Must));
+        hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules {
         matches!(mode, Mode::Scatter4 | Mode::NoOffsets | Mode::NoOffsetsW) => refuse("this mode stores");
@@ -173,7 +176,7 @@ instructions! {
     BulkPrefetch = "cp.async.bulk.prefetch", section "cp-async-bulk-prefetch", since (80, Sm(90));
     begins ["L2"]
     slots { keep space: GlobalWord; speed hint: CacheHint; speed last: EvictLast; }
-    operands { known src: Address = Space::Global; known bytes: Value = Width::Int(32); hint policy: Option<Value> = (hint.is(), Width::Bits(64)); }
+    operands { known src: Address = Space::Global; known bytes: Value = Width::Int(32); hint policy: Option<Value> = (hint.is(), Width::Int(64)); }
     rules {
         ragged(bytes) => refuse("sizes are multiples of 16"); hint.is() && last.is() => refuse("one hint at a time"); }
 
@@ -194,7 +197,7 @@ instructions! {
         known src: Address = src_space.into();
         known bytes: Value = Width::Int(32);
         known mbarrier: Option<Address> = (done == Completion::Mbarrier, Space::SharedCluster);
-        hint policy: Option<Value> = (hint.is(), Width::Bits(64));
+        hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules {
         ragged(bytes) => refuse("sizes are multiples of 16");
@@ -221,6 +224,12 @@ instructions! {
 /// A size that is no multiple of 16.
 pub(super) fn ragged(bytes: &Value) -> bool {
     bytes.imm().is_some_and(|n| n % 16 != 0)
+}
+
+/// Whether a mask of CTAs has the bits that its word says.
+pub(super) fn mask_fits(multicast: Option<Multicast>, mask: Option<&Value>) -> bool {
+    let most = if multicast == Some(Multicast::Mask16) { 0xffff } else { 0xffff_ffff };
+    mask.and_then(Value::imm).is_none_or(|n| (0..=most).contains(&n))
 }
 
 fn bulk_ends(dst: BulkSpace, src: BulkSpace) -> bool {
@@ -260,13 +269,13 @@ pub(super) fn boxed(
     anew: Option<Override>,
 ) -> Vec<(usize, Width, Braces)> {
     let n = dims as usize;
-    let mut out = vec![(1, Width::Bits(64), Never)];
-    out.extend(address.is().then_some((1, Width::Bits(64), Never)));
-    out.extend(anew.map(|_| (n, Width::Bits(16), Must)));
+    let mut out = vec![(1, Width::Map, Never)];
+    out.extend(address.is().then_some((1, Width::Int(64), Never)));
+    out.extend(anew.map(|_| (n, Width::Int(16), Must)));
     if anew == Some(Override::DimStride) {
-        out.extend([(n - 1, Width::Bits(32), Must), (1, Width::Bits(16), Never)]);
+        out.extend([(n - 1, Width::Int(32), Must), (1, Width::Int(16), Never)]);
     }
     let rows = if matches!(mode, Mode::Gather4 | Mode::Scatter4) { 5 } else { n };
-    out.push((rows, Width::Bits(32), Must));
+    out.push((rows, Width::Int(32), Must));
     out
 }

@@ -26,7 +26,7 @@ instructions! {
         known dst: Address = Space::SharedCta;
         known tensor: Tensor = remote_box(dims, anew, false);
         known mbarrier: Address = Space::SharedCta;
-        hint policy: Option<Value> = (hint.is(), Width::Bits(64));
+        hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules { !anew_fits(dims, anew) => refuse("`.override::global_dim` is of .1d, `.override::global_dim_stride` of the others"); }
 
@@ -53,7 +53,7 @@ instructions! {
         known src: Address = Space::SharedCta;
         known bytes: Value = Width::Int(32);
         known mbarrier: Address = Space::SharedCta;
-        hint policy: Option<Value> = (hint.is(), Width::Bits(64));
+        hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules {
         ragged(bytes) => refuse("sizes are multiples of 16"); !anew_fits(dims, anew) => refuse("`.override::global_dim` is of .1d, `.override::global_dim_stride` of the others"); }
@@ -75,10 +75,11 @@ instructions! {
         known src: Tensor = remote(false);
         known bytes: Value = Width::Int(32);
         known mbarrier: Address = Space::SharedCta;
-        known lanes: Value = Width::Int(32);
+        known lanes: Number = ();
     }
     rules {
         ragged(bytes) => refuse("sizes are multiples of 16");
+        lanes.0 as u32 != u32::MAX => refuse("all lanes take part");
         acc.is() && !(op == MultiOp::Add && matches!(ty, FabricTy::F16 | FabricTy::Bf16)) => refuse("`.acc::f32` goes with .add of halves");
         !red_takes(op, ty) || op == MultiOp::Add && matches!(ty, FabricTy::S32 | FabricTy::S64 | FabricTy::F64) => refuse("the operation does not take this type");
     }
@@ -92,7 +93,7 @@ instructions! {
         known dst: Address = Space::SharedCta;
         known src: Address = Space::SharedCta;
         known mbarrier: Address = Space::SharedCta;
-        hint policy: Option<Value> = (hint.is(), Width::Bits(64));
+        hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules { !fabric_takes(op, ty) => refuse("the operation does not take this type"); }
 
@@ -108,8 +109,8 @@ instructions! {
 
 /// A place behind the fabric: a handle and an address, and where bytes are counted.
 fn remote(counted: bool) -> Vec<(usize, Width, Braces)> {
-    let mut out = vec![(1, Width::Bits(32), Never), (1, Width::Bits(64), Never)];
-    out.extend(counted.then_some((1, Width::Bits(64), Never)));
+    let mut out = vec![(1, Width::Int(32), Never), (1, Width::Int(64), Never)];
+    out.extend(counted.then_some((1, Width::Int(64), Never)));
     out
 }
 

@@ -15,9 +15,9 @@ instructions! {
     begins ["sync"]
     slots { speed aligned: Aligned; keep shape: Mnk; keep ty: Types<3, 3>; keep bits: Option<BitOp>; keep popc: Popc; keep satfinite: Satfinite; }
     operands {
-        update d: List = (usize::from(shape.n) / if ty.at(0) == Num::F16 { 4 } else { 2 }, Width::Bits(32), Must);
+        update d: List = (usize::from(shape.n) / if ty.at(0) == Num::F16 { 4 } else { 2 }, if ty.at(0) == Num::F32 { Width::Bits(32) } else { Width::Int(32) }, Must);
         opaque a: Factor = Some(4);
-        opaque b: Register = Width::Bits(64);
+        opaque b: Register = Width::Int(64);
         opaque metadata: Option<Register> = (form == WgmmaForm::Sparse, Width::Bits(32));
         known selector: Option<Number> = (form == WgmmaForm::Sparse, ());
         known adds: Pred = ();
@@ -27,6 +27,7 @@ instructions! {
         known transpose_b: Option<Number> = (halves(ty.at(1)), ());
     }
     rules {
+        matches!(a, Factor::Values(list) if list.is_numbers()) => refuse("a register is among them");
         a.is_tensor() => refuse("the first factor is registers or a descriptor");
         !group_types(ty) => refuse("there is no product of these types");
         !group_shape(shape, ty, form == WgmmaForm::Sparse) => refuse("the shape does not go with these types");
@@ -74,11 +75,11 @@ instructions! {
         data a: List = (0, Width::Any, Must);
         data b: List = (0, Width::Any, Must);
         data c: List = (0, Width::Any, Must);
-        data metadata: Option<Value> = (form != WarpMmaForm::Dense, Width::Bits(32));
+        data metadata: Option<Value> = (form != WarpMmaForm::Dense, Width::Int(32));
         known selector: Option<Number> = (form != WarpMmaForm::Dense, ());
-        data scale_a: Option<Value> = (scaled.is(), Width::Bits(32));
+        data scale_a: Option<Value> = (scaled.is(), Width::Int(32));
         data lanes_a: Option<List> = (scaled.is(), (2, Width::Bits(16), Must));
-        data scale_b: Option<Value> = (scaled.is(), Width::Bits(32));
+        data scale_b: Option<Value> = (scaled.is(), Width::Int(32));
         data lanes_b: Option<List> = (scaled.is(), (2, Width::Bits(16), Must));
     }
     rules {
@@ -90,14 +91,14 @@ instructions! {
     WmmaLoad = form: WmmaForm, section "wmma-ld", since (70, Any);
     begins ["sync", "aligned"]
     slots { keep layout: Layout2; keep shape: Mnk; keep space: WmmaSpace; keep ty: Num; }
-    operands { write dst: List = (0, Width::Any, Must); known addr: Address = space.into(); known stride: Maybe<Value> = (0, Width::Bits(32)); }
+    operands { write dst: List = (0, Width::Any, Must); known addr: Address = space.into(); known stride: Maybe<Value> = (0, Width::Int(32)); }
     rules {}
 
     #[doc = "Stores a matrix of a product of a warp."]
     WmmaStore = "wmma.store.d", section "wmma-st", since (70, Any);
     begins ["sync", "aligned"]
     slots { keep layout: Layout2; keep shape: Mnk; keep space: WmmaSpace; keep ty: Num; }
-    operands { known addr: Address = space.into(); data src: List = (0, Width::Any, Must); known stride: Maybe<Value> = (0, Width::Bits(32)); }
+    operands { known addr: Address = space.into(); data src: List = (0, Width::Any, Must); known stride: Maybe<Value> = (0, Width::Int(32)); }
     rules {}
 
     #[doc = "Multiplies and adds matrices of a warp."]

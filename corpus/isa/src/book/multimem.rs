@@ -30,6 +30,7 @@ instructions! {
     slots { keep order: Strong<MultiRedOrder>; keep space: GlobalSpace; keep op: MultiOp; keep vec: Vector; keep ty: MultiTy; }
     operands { known addr: Address = space.into(); data src: List = (vec.count(), ty.fit(), Never); }
     rules {
+        space == GlobalSpace::Global && addr.base.has_bits(32) => refuse("`.global` takes an address of 64 bits");
         !multi_vector(vec, ty) || ty.eighth() => refuse("vectors are of floating point up to 128 bits, and halves stand in vectors");
         !multi_takes(op, ty) || op != MultiOp::Add && ty.half() && vec == Vector::One => refuse("the operation does not take this type");
     }
@@ -38,7 +39,7 @@ instructions! {
     MultiStoreAsync = "multimem.st.async", section "multimem-async", since (93, Sm(100));
     begins ["release"]
     slots { keep scope: Scope; keep space: GlobalSpace; keep ty: Ty; }
-    operands { known addr: Address = space.into(); data src: Value = ty.fit(true); }
+    operands { known addr: Address = space.into(); data src: Value = ty.fit(!ty.float()); }
     rules {
         matches!(scope, Scope::Cta | Scope::Cluster) => refuse("the scope is .gpu or .sys");
         ty.half() || ty == Ty::B128 => refuse("elements have no halves and at most 64 bits");
@@ -86,7 +87,7 @@ instructions! {
     slots { keep mmio: Mmio; keep order: Strong<StAsyncOrder>; keep space: AsyncSpace; keep done: Option<Bytes>; keep vec: Vector; keep ty: Ty; }
     operands {
         known addr: Address = space.into();
-        data src: List = (vec.count(), ty.fit(true), if done.is_some() { May } else { Never });
+        data src: List = (vec.count(), ty.fit(false), if done.is_some() { May } else { Never });
         known mbarrier: Option<Address> = (done.is_some(), space.into());
     }
     rules {

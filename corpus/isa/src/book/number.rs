@@ -37,7 +37,7 @@ instructions! {
     operands {
         write dst: Register = if half == Some(Half::Wide) { Width::Bits(ty.first.bits() * 2) } else { ty.first.fit(false) };
         data a: Value = second(ty);
-        data b: Value = if matches!(form, BinaryForm::Shl | BinaryForm::Shr) { Width::Bits(32) } else { ty.first.fit(false) };
+        data b: Value = if matches!(form, BinaryForm::Shl | BinaryForm::Shr) { Width::Int(32) } else { ty.first.fit(false) };
         data c: Maybe<Value> = (if matches!(form, BinaryForm::Min | BinaryForm::Max) { 0 } else { usize::MAX }, ty.first.fit(false));
     }
     rules {
@@ -208,7 +208,7 @@ instructions! {
     #[doc = "Computes with bytes and halves of registers."]
     Video = form: VideoForm, section "video-instructions", since (70, Any);
     slots { keep over: Option<Over>; keep cmp: Option<Cmp>; keep sat: Sat; keep po: Po; keep ty: Types<2, 3>; keep then: Option<BinaryWord>; }
-    operands { write dst: Register = Width::Bits(32); data a: Value = Width::Bits(32); data b: Value = Width::Bits(32); data c: Maybe<Value> = (0, Width::Bits(32)); }
+    operands { write dst: Register = Width::Bits(32); data a: Value = Width::Bits(32); data b: Value = Width::Bits(32); data c: Maybe<Value> = (0, Width::Int(32)); }
     rules { !(0..3).all(|i| matches!(ty.at(i), Num::U32 | Num::S32)) => refuse("types are .u32 and .s32"); }
 }
 

@@ -41,7 +41,7 @@ instructions! {
     Txq = "txq", section "txq", since (70, Any);
     ends ["b32"]
     slots { keep level: AtLevel; keep query: TexQuery; }
-    operands { write dst: Register = Width::Bits(32); known addr: Sampled = 0; known lod: Option<Value> = (level.is(), Width::Bits(32)); }
+    operands { write dst: Register = Width::Bits(32); known addr: Sampled = 0; known lod: Option<Value> = (level.is(), Width::Int(32)); }
     rules {}
 
     #[doc = "Reads a texture."]

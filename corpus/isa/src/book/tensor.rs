@@ -4,6 +4,7 @@ use crate::entry::{refuse, since};
 use crate::kind::On::{Any, Only};
 use crate::kind::TENSOR;
 use crate::kinds::*;
+use super::copy::mask_fits;
 use crate::operand::*;
 
 instructions! {
@@ -11,14 +12,14 @@ instructions! {
     TcAlloc = "tcgen05.alloc", section "tcgen05-alloc", since (86, TENSOR);
     ends ["sync", "aligned", "b32"]
     slots { abstain exclusive: Exclusive; keep group: CtaGroup; keep space: CtaSpace; }
-    operands { known dst: Address = space.into(); known columns: Value = Width::Bits(32); }
+    operands { known dst: Address = space.into(); known columns: Value = Width::Int(32); }
     rules { columns.imm().is_some_and(|n| !columns_fit(n)) => refuse("columns are a power of two from 32 to 512"); }
 
     #[doc = "Frees columns of tensor memory."]
     TcDealloc = "tcgen05.dealloc", section "tcgen05-dealloc", since (86, TENSOR);
     ends ["sync", "aligned", "b32"]
     slots { abstain exclusive: Exclusive; keep group: CtaGroup; }
-    operands { known addr: Value = Width::Bits(32); known columns: Value = Width::Bits(32); }
+    operands { known addr: Value = Width::Int(32); known columns: Value = Width::Int(32); }
     rules { columns.imm().is_some_and(|n| !columns_fit(n)) => refuse("columns are a power of two from 32 to 512"); }
 
     #[doc = "Gives up allocation."]
@@ -32,7 +33,7 @@ instructions! {
     slots { keep shape: Shape; keep times: Times; keep pack: Pack; }
     operands {
         write dst: List = (shape.registers(times), Width::Bits(32), Must);
-        known addr: TensorAddress = ();
+        known addr: TensorAddress = Width::Int(32);
         known half: Option<Number> = (shape == Shape::S16x32x2, ());
     }
     rules {
@@ -48,7 +49,7 @@ instructions! {
         write metadata: Option<List> = (form == LdRedForm::Compress, (times.count().div_ceil(32), Width::Bits(32), Must));
         write dst: List = (if form == LdRedForm::Compress { times.count() / 2 } else { times.count() }, Width::Bits(32), Must);
         write red: Register = Width::Bits(32);
-        known addr: TensorAddress = ();
+        known addr: TensorAddress = Width::Int(32);
         known half: Option<Number> = (shape == Shape::S16x32x2, ());
     }
     rules {
@@ -65,16 +66,19 @@ instructions! {
     begins ["sync", "aligned"] ends ["b32"]
     slots { keep shape: Shape; keep times: Times; keep unpack: Unpack; }
     operands {
-        known addr: TensorAddress = ();
+        known addr: TensorAddress = Width::Int(32);
         known half: Option<Number> = (shape == Shape::S16x32x2, ());
         data src: List = (shape.registers(times), Width::Bits(32), Must);
     }
-    rules { shape.registers(times) > 128 => refuse("a thread stores at most 128 registers"); }
+    rules {
+        shape.registers(times) > 128 => refuse("a thread stores at most 128 registers");
+        src.is_numbers() => refuse("a register is among them");
+    }
 
     #[doc = "Copies from shared to tensor memory."]
     TcCp = "tcgen05.cp", section "tcgen05-cp", since (86, TENSOR);
     slots { keep group: CtaGroup; keep shape: CpShape; keep warps: Option<CpWarps>; keep unpacked: CpUnpacked; keep packed: Option<CpPacked>; }
-    operands { known dst: TensorAddress = (); opaque src: Value = Width::Bits(64); }
+    operands { known dst: TensorAddress = Width::Any; opaque src: Value = Width::Int(64); }
     rules {
         unpacked.is() != packed.is_some() => refuse("it is .b8x16 with .b6x16_p32 or .b4x16_p64");
         !warps_fit(shape, warps) => refuse("the shape does not go to these warps");
@@ -83,7 +87,7 @@ instructions! {
     #[doc = "Moves rows of tensor memory down."]
     TcShift = "tcgen05.shift", section "tcgen05-shift", since (86, TENSOR);
     ends ["down"]
-    slots { keep group: CtaGroup; } operands { known addr: TensorAddress = (); } rules {}
+    slots { keep group: CtaGroup; } operands { known addr: TensorAddress = Width::Any; } rules {}
 
     #[doc = "Waits for loads of tensor memory."]
     TcWaitLd = "tcgen05.wait::ld", section "tcgen05-wait", since (86, TENSOR);
@@ -109,7 +113,7 @@ instructions! {
         known addr: Address = space.into();
         known mask: Option<Value> = (multicast.is_some(), if multicast == Some(Multicast::Mask16) { Width::Bits(16) } else { Width::Bits(32) });
     }
-    rules {}
+    rules { !mask_fits(multicast, mask.as_ref()) => refuse("a mask has 16 or 32 bits"); }
 
     #[doc = "Multiplies and adds in tensor memory."]
     TcMma = form: MmaForm, section "tcgen05-mma", since (86, TENSOR);
@@ -123,13 +127,13 @@ instructions! {
         speed fill_b: FillB;
     }
     operands {
-        opaque d: TensorAddress = ();
+        opaque d: TensorAddress = Width::Int(32);
         opaque a: Factor = None;
-        opaque b: Value = Width::Bits(64);
-        opaque sparsity: Option<TensorAddress> = (form == MmaForm::Sparse, ());
-        opaque shape: Value = Width::Bits(32);
-        opaque scale_a: Option<TensorAddress> = (scaled.is(), ());
-        opaque scale_b: Option<TensorAddress> = (scaled.is(), ());
+        opaque b: Value = Width::Int(64);
+        opaque sparsity: Option<TensorAddress> = (form == MmaForm::Sparse, Width::Int(32));
+        opaque shape: Value = Width::Int(32);
+        opaque scale_a: Option<TensorAddress> = (scaled.is(), Width::Int(32));
+        opaque scale_b: Option<TensorAddress> = (scaled.is(), Width::Int(32));
         known lanes: Early<List> = ("{", true, (if group == CtaGroup::One { 4 } else { 8 }, Width::Bits(32), Must));
         known adds: Pred = ();
         known scale_d: Maybe<Number> = (0, ());
@@ -151,13 +155,13 @@ instructions! {
     begins ["cta_group::1"]
     slots { keep kind: Kind; speed collector: Option<CollectorB>; }
     operands {
-        opaque d: TensorAddress = ();
+        opaque d: TensorAddress = Width::Int(32);
         opaque a: Factor = None;
-        opaque b: Value = Width::Bits(64);
-        opaque sparsity: Option<TensorAddress> = (form == MmaWsForm::Sparse, ());
-        opaque shape: Value = Width::Bits(32);
+        opaque b: Value = Width::Int(64);
+        opaque sparsity: Option<TensorAddress> = (form == MmaWsForm::Sparse, Width::Int(32));
+        opaque shape: Value = Width::Int(32);
         known adds: Pred = ();
-        opaque zeros: Maybe<Value> = (0, Width::Bits(64));
+        opaque zeros: Maybe<Value> = (0, Width::Int(64));
     }
     rules { matches!(kind, Kind::Mxf8f6f4 | Kind::Mxf4 | Kind::Mxf4nvf4) => refuse("the kinds mx are not of .ws"); }
 

@@ -19,8 +19,8 @@ instructions! {
     operands {
         write dst: Answer = (Width::Bits(32), Some(Width::Bits(1)));
         data a: Value = Width::Bits(32);
-        known b: Value = Width::Int(32);
-        known c: Value = Width::Int(32);
+        known b: Value = Width::Bits(32);
+        known c: Value = Width::Bits(32);
         known mask: Value = Width::Int(32);
     }
     rules { dst.first.is_none() => refuse("the value is wanted"); }
@@ -39,7 +39,7 @@ instructions! {
     Match = form: MatchForm, section "match-sync", since (70, Any);
     slots { keep ty: MatchTy; }
     operands {
-        write dst: Answer = (Width::Bits(32), (form == MatchForm::All).then_some(Width::Bits(1)));
+        write dst: Answer = (Width::Int(32), (form == MatchForm::All).then_some(Width::Bits(1)));
         known a: Value = Width::Bits(if ty == MatchTy::B32 { 32 } else { 64 });
         known mask: Value = Width::Int(32);
     }
@@ -69,7 +69,7 @@ instructions! {
 
 /// `redux.sync.min.f32 %r1, %r2, -1` is a form, and so is the one with `.f32` registers.
 fn redux_width(ty: ReduxTy) -> Width {
-    if matches!(ty, ReduxTy::F32 | ReduxTy::B32) { Width::Bits(32) } else { Width::Int(32) }
+    Width::Of { bits: 32, float: ty == ReduxTy::F32, untyped: ty == ReduxTy::B32, wider: false }
 }
 
 fn redux_takes(op: ReduxOp, ty: ReduxTy) -> bool {

@@ -49,7 +49,7 @@ impl AddressTy {
     /// What registers fit.
     #[must_use]
     pub fn width(self) -> Width {
-        Width::Bits(self.bits())
+        Width::Int(self.bits())
     }
 }
 

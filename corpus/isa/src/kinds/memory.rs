@@ -88,6 +88,9 @@ impl Ty {
     /// What registers fit; wider ones too, if the instruction extends or truncates.
     #[must_use]
     pub fn fit(self, wider: bool) -> Width {
+        if self.half() {
+            return Width::Half(self.bits());
+        }
         Width::Of { bits: self.bits(), float: self.float(), untyped: self.untyped(), wider }
     }
     /// Bits of a value.

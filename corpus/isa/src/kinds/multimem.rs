@@ -62,6 +62,9 @@ impl MultiTy {
     /// What registers fit.
     #[must_use]
     pub fn fit(self) -> Width {
+        if self.half() || self.eighth() {
+            return Width::Half(self.bits());
+        }
         let float = matches!(self, MultiTy::F32 | MultiTy::F64);
         Width::Of {
             bits: self.bits(),

@@ -123,6 +123,9 @@ impl Num {
     /// What registers fit; wider ones too where `wider` says so.
     #[must_use]
     pub fn fit(self, wider: bool) -> Width {
+        if self.float() && !matches!(self, Num::F32 | Num::F64 | Num::Tf32) {
+            return if wider { Width::Least(self.bits()) } else { Width::Half(self.bits()) };
+        }
         let float = matches!(self, Num::F32 | Num::F64 | Num::Tf32);
         Width::Of { bits: self.bits(), float, untyped: self.untyped(), wider }
     }

@@ -65,6 +65,6 @@ impl SuredTy {
     #[must_use]
     pub fn width(self) -> Width {
         let bits = if matches!(self, SuredTy::U64 | SuredTy::S64 | SuredTy::B64) { 64 } else { 32 };
-        Width::Of { bits, float: false, untyped: matches!(self, SuredTy::B32 | SuredTy::B64), wider: false }
+        Width::Of { bits, float: false, untyped: matches!(self, SuredTy::B32 | SuredTy::B64), wider: true }
     }
 }

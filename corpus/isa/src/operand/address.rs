@@ -18,7 +18,7 @@ pub struct Address {
 }
 
 impl Address {
-    fn inside(at: &mut Cursor<'_, '_>, space: Space, width: Width) -> Result<Address, Refusal> {
+    fn inside(at: &mut Cursor<'_, '_>, space: Option<Space>, width: Width) -> Result<Address, Refusal> {
         at.rest();
         let start = at.at;
         let refuse = |message: String| Err(Refusal { at: start, message, hint: None });
@@ -26,10 +26,10 @@ impl Address {
             Some((index, home)) => (Value::Symbol(index, 0), home),
             None => (value(at, width)?, None),
         };
-        if home.is_some_and(|home| !space.reaches(home)) {
+        if home.zip(space).is_some_and(|(home, space)| !space.reaches(home)) {
             return refuse("the variable is in another state space".into());
         }
-        if matches!(base, Value::Imm(_)) && space != Space::Local {
+        if matches!(base, Value::Imm(_)) && space.is_none_or(|space| space != Space::Local) && width != Width::Any {
             return refuse("a number is an address in .local alone".into());
         }
         let offset = bytes_behind(at)?;
@@ -58,7 +58,7 @@ impl Shown for Address {
     }
 }
 
-/// `[base + offset]` in tensor memory: columns and lanes in 32 bits.
+/// `[base + offset]` in tensor memory: columns and lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TensorAddress(pub Address);
 
@@ -72,16 +72,17 @@ impl Shown for TensorAddress {
 }
 
 impl Part for TensorAddress {
-    type Spec = ();
-    fn read(at: &mut Cursor<'_, '_>, (): ()) -> Result<TensorAddress, Refusal> {
+    /// What registers fit.
+    type Spec = Width;
+    fn read(at: &mut Cursor<'_, '_>, width: Width) -> Result<TensorAddress, Refusal> {
         at.next()?;
         at.want("[")?;
-        let address = Address::inside(at, Space::Generic, Width::Int(32))?;
+        let address = Address::inside(at, None, width)?;
         at.want("]")?;
         Ok(TensorAddress(address))
     }
-    fn fits(&self, (): ()) -> bool {
-        self.0.base.reg().is_none_or(|reg| Width::Int(32).fits(reg.class))
+    fn fits(&self, width: Width) -> bool {
+        self.0.base.reg().is_none_or(|reg| width.fits(reg.class))
     }
 }
 
@@ -91,7 +92,7 @@ impl Part for Address {
     fn read(at: &mut Cursor<'_, '_>, space: Space) -> Result<Address, Refusal> {
         at.next()?;
         at.want("[")?;
-        let address = Address::inside(at, space, Width::Base)?;
+        let address = Address::inside(at, Some(space), Width::Base)?;
         at.want("]")?;
         Ok(address)
     }
@@ -169,7 +170,7 @@ impl Part for Factor {
     type Spec = Option<usize>;
     fn read(at: &mut Cursor<'_, '_>, registers: Self::Spec) -> Result<Factor, Refusal> {
         if at.begins("[") {
-            return TensorAddress::read(at, ()).map(Factor::Tensor);
+            return TensorAddress::read(at, Width::Int(32)).map(Factor::Tensor);
         }
         match registers.filter(|_| at.begins("{")) {
             Some(count) => List::read(at, (count, Width::Bits(32), Must)),
@@ -216,8 +217,11 @@ impl Part for Tensor {
         at.next()?;
         at.want("[")?;
         let outside = std::mem::replace(&mut at.count, 0);
-        let parts = spec.into_iter().map(|spec| List::read(at, spec)).collect::<Result<_, _>>()?;
+        let parts = spec.into_iter().map(|spec| List::read(at, spec)).collect::<Result<Vec<_>, _>>()?;
         at.count = outside;
+        if parts.iter().any(|part| !part.braced && part.is_numbers()) {
+            return at.fail("a register stands here".into());
+        }
         at.want("]")?;
         Ok(Tensor { parts })
     }
@@ -258,11 +262,15 @@ impl Part for Sampled {
         let outside = std::mem::replace(&mut at.count, 0);
         let mut parts = Vec::new();
         while !at.peek("]") {
-            let wanted = if at.begins("{") { (count, Width::Bits(32), Must) } else { (1, Width::Any, Never) };
+            let wanted = if at.begins("{") { (count, Width::Bits(32), Must) } else { (1, if parts.is_empty() { Width::Int(64) } else { Width::Any }, Never) };
             parts.push(List::read(at, wanted)?);
         }
         at.count = outside;
         at.want("]")?;
+        let object = |part: &List| part.braced || part.items[0].imm().is_none();
+        if parts.len() < 1 + usize::from(count > 0) || !parts.iter().all(object) {
+            return at.fail("an object stands here, and behind it the coordinates".into());
+        }
         Ok(Sampled { parts })
     }
     fn fits(&self, count: usize) -> bool {

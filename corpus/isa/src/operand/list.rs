@@ -1,7 +1,7 @@
 //! Several values: vectors in braces, arguments of calls in parentheses.
 
 use super::value::{value, value_or_symbol};
-use super::{Part, Piece, Shown, Value, Width};
+use super::{Part, Piece, Shown, Value, Width, together};
 use crate::text::{Cursor, Refusal};
 
 /// Most values of one list: `tcgen05.st.x128` has 128, `wgmma` 128.
@@ -54,16 +54,16 @@ impl Part for List {
             return Ok(List { items: vec![value(at, width)?], braced: false });
         }
         at.want("{")?;
-        let mut items = vec![item(at, width)?];
+        let mut items = vec![item(at, Width::Any)?];
         while at.eat(",") && items.len() < LONGEST {
-            items.push(item(at, width)?);
+            items.push(item(at, Width::Any)?);
         }
         if count != 0 && items.len() != count {
             return at.fail(format!("{} elements stand here, and the qualifiers say {count}", items.len()));
         }
         at.want("}")?;
-        if mixed(&items) {
-            return at.fail("registers of several kinds stand in one vector".into());
+        if !alike(&items, width) {
+            return at.fail("the elements do not fit".into());
         }
         Ok(List { items, braced: true })
     }
@@ -71,7 +71,7 @@ impl Part for List {
         let one = if self.braced { braces != Never } else { braces != Must };
         (if count == 1 { one } else { self.braced })
             && (count == 0 || self.items.len() == count)
-            && self.items.iter().all(|item| item.fits(width))
+            && alike(&self.items, width)
     }
 }
 
@@ -80,6 +80,12 @@ impl List {
     #[must_use]
     pub fn has_sink(&self) -> bool {
         self.items.contains(&Value::Sink)
+    }
+
+    /// Whether all elements are integers as numbers, which few vectors take.
+    #[must_use]
+    pub fn is_numbers(&self) -> bool {
+        self.items.iter().all(|item| item.imm().is_some())
     }
 }
 
@@ -93,11 +99,12 @@ fn item(at: &mut Cursor<'_, '_>, width: Width) -> Result<Value, Refusal> {
     value_or_symbol(at, width)
 }
 
-/// Whether registers of several kinds stand in one list.
-fn mixed(items: &[Value]) -> bool {
-    let mut kinds = items.iter().filter_map(Value::reg).map(|reg| (reg.class.bits, reg.class.float));
-    let first = kinds.next();
-    kinds.any(|kind| Some(kind) != first)
+/// Whether elements have one number of bits, and fit. `{%f1, %r2}` fits where integers do.
+fn alike(items: &[Value], width: Width) -> bool {
+    let Some(class) = together(items) else { return items.iter().all(|item| width.takes(*item)) };
+    let bits = |item: &Value| item.reg().is_none_or(|reg| reg.class.bits == class.bits);
+    let number = |item: &Value| item.reg().is_some() || *item == Value::Sink || width.takes(*item);
+    items.iter().all(|item| bits(item) && number(item)) && width.fits(class)
 }
 
 /// `(a, b)`, arguments or results of a call.

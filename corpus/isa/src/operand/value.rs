@@ -146,11 +146,16 @@ pub(super) fn value(at: &mut Cursor<'_, '_>, width: Width) -> Result<Value, Refu
     match at.env.resolve(token) {
         Some(Known::Reg(reg)) if !width.fits(reg.class) => refuse(unfit(token, reg.class)),
         Some(Known::Reg(reg)) => Ok(Value::Reg(reg)),
-        Some(Known::Symbol(index, _)) if width.takes(Value::Symbol(index, 0)) => Ok(Value::Symbol(index, 0)),
+        Some(Known::Symbol(index, home)) if symbol_fits(width, home) => Ok(Value::Symbol(index, 0)),
         Some(Known::Symbol(..)) => refuse(format!("`{token}` is a variable, and a register stands here")),
         Some(Known::Number(n)) => Ok(Value::Imm(n)),
         None => refuse(format!("`{token}` is not declared")),
     }
+}
+
+/// Whether a variable stands where registers of that width do.
+fn symbol_fits(width: Width, home: Option<Space>) -> bool {
+    width.takes(Value::Symbol(0, 0)) && (width != Width::Map || home.is_none_or(|home| home == Space::Global))
 }
 
 fn unfit(token: &str, class: Class) -> String {
@@ -308,7 +313,7 @@ impl Part for Label {
     fn read(at: &mut Cursor<'_, '_>, (): ()) -> Result<Label, Refusal> {
         at.next()?;
         let name = at.token()?;
-        if name.starts_with(|c: char| c == '%' || c == '-' || c.is_ascii_digit()) {
+        if name == "_" || name.starts_with(|c: char| c == '%' || c == '-' || c.is_ascii_digit()) {
             return at.fail(format!("`{name}` is no label"));
         }
         Ok(Label(at.env.label(name)))
