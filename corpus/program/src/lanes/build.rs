@@ -4,11 +4,11 @@
 //! the registers of that lane; so are copies and quiet reductions, each by its lane alone, because they count.
 
 use super::control::holds;
-use super::flow::{States, will_run};
+use super::exchange::sources;
+use super::flow::{States, elected, will_run};
 use super::part::{Part, State};
 use super::planted::Planted;
 use super::releases::quiet;
-use super::value::Known;
 use crate::ir::*;
 use crate::registers::{only_registers, rewrite, uses, written};
 use std::collections::BTreeMap;
@@ -66,7 +66,9 @@ impl Builder<'_, '_> {
             self.copies.of.insert(Reg::at(r), all);
         }
         let body = &self.part.code().body;
-        let counts = |i: &Instr| matches!(i.op, Op::AsyncCopy(_) | Op::Rmw { .. });
+        let counts = |i: &Instr| {
+            matches!(i.op, Op::AsyncCopy(_) | Op::Rmw { .. } | Op::Control(Control::Collective(_)))
+        };
         if body.iter().any(counts) {
             self.predicates()?;
         }
@@ -100,7 +102,8 @@ impl Builder<'_, '_> {
             return;
         }
         match &instr.op {
-            Op::Control(Control::Elect { .. }) => self.elect(state, instr),
+            Op::Control(Control::Elect { .. }) => self.elect(state, instr, pc),
+            Op::Control(Control::Collective(c)) => self.exchange(state, instr, c),
             op if only_registers(op) => self.registers_of(instr),
             op if self.counted(state, op) => self.by_lane(instr, Some(state)),
             Op::Load { .. } | Op::Store { .. } if self.differs(state, &instr.op) => self.by_lane(instr, None),
@@ -179,12 +182,11 @@ impl Builder<'_, '_> {
     }
 
     /// An election is executed once, because it waits; where its result differs it is a constant in each lane.
-    fn elect(&mut self, state: &State, instr: &Instr) {
+    fn elect(&mut self, state: &State, instr: &Instr, pc: usize) {
         let Op::Control(Control::Elect { dst, pred, mask }) = &instr.op else { return };
         let Some(copies) = self.copies.of.get(pred).cloned() else { return self.once(instr) };
         self.code.body.push(instr.clone());
-        let mask = self.part.operand(state, *mask).one().unwrap_or(Known::number(0));
-        let leader = super::value::low(mask.number, Ty::B(32)).trailing_zeros();
+        let leader = elected(self.part, state, pc, *mask).map_or(32, u32::from);
         let mut moves: Vec<(Reg, u32)> = Vec::new();
         for (copy, lane) in copies.iter().zip(&self.part.lanes) {
             moves.push((*copy, u32::from(u32::from(*lane) == leader)));
@@ -195,6 +197,58 @@ impl Builder<'_, '_> {
         for (dst, value) in moves {
             let op = Op::Mov { ty: Ty::B(32), dst, src: Operand::Imm(value.into()) };
             self.code.body.push(Instr { guard: instr.guard, op, ..*instr });
+        }
+    }
+
+    /// A shuffle among the lanes of the part is moves between their registers. A vote is executed once, on one register
+    /// that has the predicate of each lane.
+    fn exchange(&mut self, state: &State, instr: &Instr, collective: &Collective) {
+        if let Some(from) = sources(self.part, state, collective) {
+            return self.shuffle(instr, collective, &from);
+        }
+        let mut new = instr.clone();
+        let Op::Control(Control::Collective(voted)) = &mut new.op else { return };
+        if let Operand::Reg(src) = collective.src
+            && let Some(copies) = self.copies.of.get(&src).cloned()
+            && let Some(dst) = self.new("vote", RegInit::Value(0))
+        {
+            for (copy, lane) in copies.into_iter().zip(self.copies.alone.clone()) {
+                let guard = Some(Guard { reg: lane, negated: false });
+                let op = Op::Mov { ty: Ty::B(32), dst, src: Operand::Reg(copy) };
+                self.code.body.push(Instr { guard, op, ..*instr });
+            }
+            voted.src = Operand::Reg(dst);
+        }
+        self.once(&new);
+    }
+
+    fn shuffle(&mut self, instr: &Instr, collective: &Collective, from: &[(usize, bool)]) {
+        let copy = |this: &Self, operand: Operand, lane: usize| match operand {
+            Operand::Reg(r) => Operand::Reg(this.copies.of.get(&r).map_or(r, |all| all[lane])),
+            other => other,
+        };
+        let kept: Vec<Operand> = (0..from.len()).map(|lane| copy(self, collective.src, lane)).collect();
+        let mut moves = Vec::new();
+        for (source, _) in from {
+            let Some(fresh) = self.new("got", RegInit::Value(0)) else { return };
+            moves.push((Operand::Reg(fresh), kept[*source]));
+        }
+        let fresh: Vec<Operand> = moves.iter().map(|(to, _)| *to).collect();
+        for lane in 0..from.len() {
+            moves.push((copy(self, Operand::Reg(collective.dst), lane), fresh[lane]));
+        }
+        if let Some(pred) = collective.pred {
+            for (lane, (_, asked)) in from.iter().enumerate() {
+                moves.push((copy(self, Operand::Reg(pred), lane), Operand::Imm((*asked).into())));
+            }
+        }
+        for (to, src) in moves {
+            let Operand::Reg(dst) = to else { continue };
+            self.code.body.push(Instr {
+                guard: instr.guard,
+                op: Op::Mov { ty: Ty::B(32), dst, src },
+                ..*instr
+            });
         }
     }
 

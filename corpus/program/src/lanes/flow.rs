@@ -69,7 +69,7 @@ fn join(a: &State, b: &State) -> State {
 fn step(part: &Part<'_>, pc: usize, state: State) -> Done<Vec<(usize, State)>> {
     let instr = &part.code().body[pc];
     if only_registers(&instr.op) {
-        return Ok(vec![(pc + 1, register_step(part, state, instr)?)]);
+        return Ok(vec![(pc + 1, register_step(part, pc, state)?)]);
     }
     if let Some(leave) = waits(part, pc, &state) {
         return Ok(left(&state, instr, leave));
@@ -114,7 +114,9 @@ fn executed(part: &Part<'_>, pc: usize, state: State) -> Done<Vec<(usize, State)
     match op {
         Op::Bra { target } => return Ok(vec![(*target, state)]),
         Op::Exit => return Ok(vec![(part.code().body.len(), state)]),
-        Op::WarpSync { mask } => control::mask(part, &state, *mask)?,
+        Op::WarpSync { mask } | Op::Control(Control::Collective(Collective { mask, .. })) => {
+            control::mask(part, &state, *mask)?;
+        }
         _ => {}
     }
     releases::check(part, &state, op)?;
@@ -173,10 +175,10 @@ fn effect(part: &Part<'_>, mut state: State, op: &Op) -> State {
 }
 
 /// An instruction that touches registers only. A guard that differs among lanes is a selection in each.
-fn register_step(part: &Part<'_>, state: State, instr: &Instr) -> Done<State> {
-    let mut new = state.clone();
+fn register_step(part: &Part<'_>, pc: usize, state: State) -> Done<State> {
+    let (instr, mut new) = (&part.code().body[pc], state.clone());
     match &instr.op {
-        Op::Control(Control::Elect { dst, pred, mask }) => elect(part, &mut new, (*dst, *pred), *mask)?,
+        Op::Control(Control::Elect { dst, pred, mask }) => elect(part, pc, &mut new, (*dst, *pred), *mask)?,
         op => {
             let result = computed(part, &state, op);
             written(op, &mut |reg| new.regs[reg.index()] = result.clone());
@@ -207,24 +209,58 @@ fn chosen(held: &Val, yes: &Val, no: &Val) -> Val {
     }
 }
 
-/// The elected lane is the first of the mask, the same every time (PTX ISA 9.2, 9.7.13.14).
-fn elect(part: &Part<'_>, state: &mut State, (dst, pred): (Option<Reg>, Reg), mask: Operand) -> Done<()> {
+/// The elected lane is the first of the mask that comes, the same every time (PTX ISA 9.2, 9.7.13.14).
+fn elect(
+    part: &Part<'_>,
+    pc: usize,
+    state: &mut State,
+    (dst, pred): (Option<Reg>, Reg),
+    mask: Operand,
+) -> Done<()> {
     control::mask(part, state, mask)?;
-    let Some(mask) = part.operand(state, mask).one().filter(|k| k.base.is_none()) else {
-        unknown(dst, pred, state);
-        return if part.several() { Err(Apart::All) } else { Ok(()) };
-    };
-    let leader = u128::from(low(mask.number, Ty::B(32)).trailing_zeros());
-    let is = |lane: &u8| Known::number((u128::from(*lane) == leader).into());
-    state.regs[pred.index()] = Val::Known(part.lanes.iter().map(is).collect());
+    let leader = elected(part, state, pc, mask);
+    if leader.is_none() && part.several() {
+        return Err(Apart::All);
+    }
+    let known = |lane: u8, number: u128| Known::number((u128::from(lane) == number).into());
+    let leader = leader.map(u128::from);
+    let is = |leader| Val::Known(part.lanes.iter().map(|lane| known(*lane, leader)).collect());
+    state.regs[pred.index()] = leader.map_or(Val::Same, is);
     if let Some(dst) = dst {
-        state.regs[dst.index()] = part.constant(Known::number(leader));
+        state.regs[dst.index()] = leader.map_or(Val::Same, |l| part.constant(Known::number(l)));
     }
     Ok(())
 }
 
-fn unknown(dst: Option<Reg>, pred: Reg, state: &mut State) {
-    dst.into_iter().chain([pred]).for_each(|r| state.regs[r.index()] = Val::Same);
+/// The lane that an election at a place elects, if it is known that it comes there.
+pub(super) fn elected(part: &Part<'_>, state: &State, pc: usize, mask: Operand) -> Option<u8> {
+    let mask = part.operand(state, mask).one().filter(|k| k.base.is_none())?;
+    let first = u32::try_from(mask.number & u128::from(part.warp())).ok()?.trailing_zeros();
+    let first = u8::try_from(first).ok()?;
+    (part.lanes.contains(&first) || comes(part, first, pc)).then_some(first)
+}
+
+/// Whether a lane of the thread always comes to an instruction, and once in each round of a loop with a number of trips.
+fn comes(part: &Part<'_>, lane: u8, pc: usize) -> bool {
+    let code = part.code();
+    let alone = Part { lanes: vec![lane], ..part.clone() };
+    let Ok(states) = run(&alone) else { return false };
+    let runs = |at: usize| {
+        states[at]
+            .as_ref()
+            .map_or(Runs::Never, |s| control::runs(&alone, s, code.body[at].guard).unwrap_or(Runs::Maybe))
+    };
+    let straight = |(at, instr): (usize, &Instr)| match instr.op {
+        Op::Bra { target } => {
+            let waits = leave(code, at).is_some();
+            runs(at) == Runs::Never || waits || (runs(at) == Runs::Always && !(target <= pc && pc <= at))
+        }
+        Op::Exit => runs(at) != Runs::Maybe,
+        _ => true,
+    };
+    code.place.lanes() >> lane & 1 == 1
+        && runs(pc) == Runs::Always
+        && code.body.iter().enumerate().all(straight)
 }
 
 fn computed(part: &Part<'_>, state: &State, op: &Op) -> Val {

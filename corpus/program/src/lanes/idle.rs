@@ -8,6 +8,7 @@
 //! the tensor cores for the whole warp that only one of them executes, keeps both.
 
 use super::control::Runs;
+use super::flow::elected;
 use super::part::{Part, State};
 use super::planted::Planted;
 use super::value::Val;
@@ -70,7 +71,7 @@ fn runs(piece: &Piece<'_>, pc: usize) -> Runs {
 fn rendezvous(op: &Op) -> bool {
     match op {
         Op::WarpSync { .. } | Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait => true,
-        Op::Control(control) => matches!(control, Control::Elect { .. }),
+        Op::Control(control) => matches!(control, Control::Elect { .. } | Control::Collective(_)),
         Op::Tcgen05(op) => !op.by_one_thread(),
         Op::Wgmma(_) => true,
         _ => false,
@@ -110,7 +111,17 @@ fn operands(piece: &Piece<'_>, other: &Piece<'_>, pc: usize, op: &Op) -> bool {
 
 /// Whether a mask names the lanes of both parts or of none.
 fn named_alike(piece: &Piece<'_>, other: &Piece<'_>, pc: usize, op: &Op) -> bool {
-    let (Op::WarpSync { mask } | Op::Control(Control::Elect { mask, .. })) = op else { return true };
+    let mask = match op {
+        Op::WarpSync { mask } | Op::Control(Control::Elect { mask, .. }) => mask,
+        Op::Control(Control::Collective(collective)) => &collective.mask,
+        _ => return true,
+    };
+    // Without its first lane a mask elects another one.
+    let elects = matches!(op, Op::Control(Control::Elect { .. }));
+    let leads = |state: &State| !matches!(elected(&piece.part, state, pc, *mask), Some(l) if !piece.part.lanes.contains(&l));
+    if elects && piece.states[pc].as_ref().is_some_and(leads) {
+        return false;
+    }
     let Some(state) = piece.states[pc].as_ref().or(other.states[pc].as_ref()) else { return true };
     let of = |part: &Part<'_>| match part.operand(state, *mask) {
         Val::Known(all) => all.first().map(|k| part.lanes.iter().all(|l| k.number >> l & 1 == 1)),

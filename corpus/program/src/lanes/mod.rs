@@ -22,6 +22,7 @@
 mod build;
 mod control;
 mod counts;
+mod exchange;
 mod flow;
 mod idle;
 mod objects;
@@ -129,7 +130,8 @@ fn pieces_of<'p>(part: &Part<'p>) -> part::Done<Vec<Piece<'p>>> {
     }
     let piece = |lanes| {
         let part = Part { lanes, ..part.clone() };
-        analyse(&part).map(|(states, _)| Piece { part, states })
+        let states = analyse(&part).map_err(|_| Apart::All)?.0;
+        Ok(Piece { part, states })
     };
     groups.into_iter().map(piece).collect()
 }

@@ -4,10 +4,11 @@
 //! And a lane that waits for something that another one causes later would hang. Only plain accesses, and the data of
 //! copies, may differ by lane; they order nothing.
 
+use super::exchange;
 use super::part::{Done, Part, State, agreed};
 use super::planted::Planted;
 use crate::ir::{
-    AsyncCopy, BulkDone, LoadOrder, Op, Operand, Part as Piece, Parts, Reg, RemoteOrder, StoreOrder,
+    AsyncCopy, BulkDone, Control, LoadOrder, Op, Operand, Part as Piece, Parts, Reg, RemoteOrder, StoreOrder,
 };
 
 /// Passes if the operands of an instruction that must be the same in all lanes are.
@@ -18,6 +19,7 @@ pub(super) fn check(part: &Part<'_>, state: &State, op: &Op) -> Done<()> {
         Op::Rmw { red: true, .. } => Ok(()),
         Op::Load { .. } | Op::Mbarrier(_) if addresses => Ok(()),
         Op::AsyncCopy(copy) => of_copy(part, state, copy),
+        Op::Control(Control::Collective(collective)) => exchange::check(part, state, collective),
         _ => all(part, state, op),
     }
 }

@@ -43,6 +43,13 @@ impl<'p> Part<'p> {
         &self.program.threads[self.thread]
     }
 
+    /// The lanes of the warp that the program has.
+    pub(super) fn warp(&self) -> u32 {
+        let here = self.code().place;
+        let same = |t: &&Thread| t.place.same_cta(&here) && t.place.warp == here.warp;
+        self.program.threads.iter().filter(same).fold(0, |all, t| all | t.place.mask)
+    }
+
     pub(super) fn has(&self, bug: Planted) -> bool {
         self.bug == Some(bug)
     }

@@ -7,11 +7,13 @@
 //! the same in all lanes that read one place if the program has no race; and where lanes read different places the joined
 //! thread keeps each result in a register of its lane.
 
+use super::exchange;
 use super::part::{Apart, Done, Part, State, agreed};
 use super::planted::Planted;
 use super::value::Val;
 use crate::ir::{
-    BarKind, Expr, LoadOrder, MbarrierOp, Op, Operand, Part as Piece, Parts, Program, Reg, Role, Term,
+    BarKind, Control, Expr, LoadOrder, MbarrierOp, Op, Operand, Part as Piece, Parts, Program, Reg, Role,
+    Term,
 };
 use std::collections::BTreeSet;
 
@@ -41,6 +43,7 @@ pub(super) fn result(part: &Part<'_>, state: &State, op: &Op) -> Val {
         Op::Bar { kind: BarKind::Red { .. }, .. } => Val::Same,
         Op::Mbarrier(m) if matches!(m.op, MbarrierOp::Arrive(_)) => Val::Same,
         Op::Load { .. } | Op::MultimemLoad { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => open,
+        Op::Control(Control::Collective(collective)) => exchange::result(part, state, collective),
         // Data of tensor memory, of products and of answers: no engine has a value.
         Op::Tcgen05(_) | Op::Wgmma(_) | Op::Control(_) => Val::Same,
         _ => open,

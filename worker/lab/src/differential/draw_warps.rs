@@ -164,8 +164,16 @@ impl Writer<'_> {
 
     fn meet(&mut self) -> String {
         let full = (1u32 << self.lanes) - 1;
-        match self.d.below(12) {
+        match self.d.below(15) {
             0..7 => format!("bar.warp.sync {full};\n"),
+            12 => format!("vote.sync.any.pred e, z, {full};\n"),
+            13 => {
+                let way = self.d.pick(&["idx", "bfly", "down"]);
+                let (src, mask) = (self.value(), self.d.pick(&[full, full, full - 1]));
+                let who = if mask == full { "" } else { "@h " };
+                format!("{who}shfl.sync.{way}.b32 t, {src}, {}, 31, {mask};\n", self.d.pick(&[0, 1]))
+            }
+            14 => format!("redux.sync.add.u32 t, {}, {full};\n", self.value()),
             7 => format!("@h bar.warp.sync {};\n", full - 1),
             8 => {
                 let (who, mask) = self.some();
@@ -176,6 +184,12 @@ impl Writer<'_> {
             10 => "@z bra N;\nN:\n".replace('N', &self.label()),
             _ => String::new(),
         }
+    }
+
+    /// A register, of the warp, with some value.
+    fn value(&mut self) -> String {
+        let r = self.d.below(self.regs.max(1));
+        if self.regs > 0 && self.d.chance(70) { format!("r{r}") } else { "lane".to_owned() }
     }
 
     /// Waits for something, or asks for it; what others have to do for it.
@@ -250,8 +264,15 @@ impl Writer<'_> {
 
     /// Something that the result of a strong read steers, or not.
     fn use_of(&mut self, r: &str) -> String {
-        match self.d.below(6) {
+        match self.d.below(8) {
             0 | 1 => String::new(),
+            6 | 7 => {
+                let (full, data) = ((1u32 << self.lanes) - 1, self.place("x"));
+                let way = self.d.pick(&["any", "all"]);
+                format!(
+                    "setp.ne.u32 p, {r}, 0;\nvote.sync.{way}.pred p, p, {full};\n@p ld.weak.shared.u32 t, {data};\n"
+                )
+            }
             2 => {
                 let (label, data) = (self.label(), self.data());
                 format!("setp.eq.u32 p, {r}, 0;\n@p bra {label};\n{data}{label}:\n")
@@ -325,10 +346,10 @@ impl Writer<'_> {
     fn idiom(&mut self) -> (String, Option<String>) {
         let mut out = String::new();
         let mut wait = None;
-        if self.d.chance(30) {
+        if self.d.chance(50) {
             out += &self.data();
         }
-        if self.d.chance(65) {
+        if self.d.chance(60) {
             let (text, object) = self.acquire();
             out += &text;
             wait = object;

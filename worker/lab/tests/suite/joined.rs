@@ -6,7 +6,8 @@ use moire_cat::Variants;
 use moire_explore::Limits;
 use moire_lab::differential::draw_warps::{warps_program, warps_text};
 use moire_lab::differential::joined::{Compared, compare_joined};
-use moire_program::lanes::{Planted, joined};
+use moire_program::ir::Program;
+use moire_program::lanes::{Planted, joined, joined_with};
 use std::collections::BTreeMap;
 
 fn number(name: &str) -> Option<u64> {
