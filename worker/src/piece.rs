@@ -14,6 +14,7 @@ use moire_explore::{Abstain, Bound, Limits, Summary, Visitor, explore};
 use moire_lab::families::named;
 use moire_models::Beside;
 use moire_program::ir::Program;
+use moire_program::lanes::joined;
 use moire_program::text::{Format, ParseError, parse};
 use moire_proto::NODE_MAX;
 use std::collections::BTreeMap;
@@ -117,7 +118,7 @@ enum ReadyError {
 impl Ready {
     fn new(asked: &Exploration) -> Result<Self, ReadyError> {
         let text = &asked.program;
-        let program = parse(text, Format::detect("", text))?;
+        let program = joined(&parse(text, Format::detect("", text))?).into_owned();
         let name = &asked.model;
         let model = match asked.files.get(name) {
             Some(text) => {

@@ -9,6 +9,7 @@ use moire_explore::Limits;
 use moire_explore::judge::{About, Questions, Verdict, judge};
 use moire_naive::NaiveLimits;
 use moire_program::ir::Program;
+use moire_program::lanes::joined;
 use moire_program::mutate::Mutant;
 use moire_program::text::Severity;
 use moire_program::validate::{RuleKind, rule, validate};
@@ -36,7 +37,7 @@ pub fn is_clean(program: &Program, model: &Model, limits: &Limits) -> bool {
 }
 
 fn verdicts(program: &Program, model: &Model, limits: &Limits) -> Vec<Verdict> {
-    judge(program, model, limits, Questions { witnesses: false, about: About::All }).verdicts
+    judge(&joined(program), model, limits, Questions { witnesses: false, about: About::All }).verdicts
 }
 
 /// Whether NVIDIA's assembler would refuse it.

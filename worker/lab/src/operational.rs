@@ -10,6 +10,7 @@ use moire_explore::Limits;
 use moire_explore::judge::{About, Questions, Verdict, judge};
 use moire_operate::{Condition, Kind, Outcome, Planted, Settings, operate, operate_planted};
 use moire_program::ir::Program;
+use moire_program::lanes::joined;
 use moire_program::loops::{free, unroll};
 use moire_program::mutate::mutants;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,6 +60,7 @@ pub enum Agreement {
 /// # Errors
 /// The reason why the explorer does not decide.
 pub fn explored(program: &Program, model: &Model, limits: &Limits) -> Result<Kinds, String> {
+    let program = &joined(program);
     let judgement = judge(program, model, limits, Questions { witnesses: false, about: About::All });
     let mut out = BTreeSet::new();
     for verdict in &judgement.verdicts {
@@ -91,6 +93,7 @@ pub fn operated(program: &Program, model: &Model, planted: Option<Planted>) -> R
     let settings =
         Settings::of(|name| model.variant(name)).map_err(|switch| format!("the reading {switch}"))?;
     let limits = moire_operate::Limits::default();
+    let program = &joined(program);
     let outcome = match planted {
         None => operate(program, &settings, &limits),
         Some(bug) => operate_planted(program, &settings, &limits, bug),

@@ -57,6 +57,7 @@ use moire_explore::Limits;
 use moire_explore::judge::Judgement;
 use moire_program::ir::Program;
 pub use planted::Planted;
+pub use trial::finding_of;
 pub use words::describe;
 
 /// The weakest edits that make `program` clean. `judgement` is that of the program under the model, and `more`, which is

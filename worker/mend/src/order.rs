@@ -7,7 +7,8 @@ use moire_cat::Model;
 use moire_execution::leaf::{LeafKind, Outcome, Place};
 use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
-use moire_program::ir::{Factor, Op, Operand, Program, Quantifier, Tcgen05};
+use moire_program::ir::{Factor, Op, Operand, Program, Quantifier, Reg, Tcgen05, ThreadId};
+use moire_program::lanes::reduced;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
@@ -68,9 +69,12 @@ impl Orders {
     pub fn of(program: &Program, base: &Program, order: &Model, limits: &Limits) -> (Option<Self>, u64) {
         let mut out = Orders::default();
         let mut over = false;
-        let observed = moire_execution::leaf::observed_registers(program);
-        let explored = explore(program, order, &[], limits, &mut |leaf: &mut dyn LeafView| {
-            out.add(base, leaf);
+        let few = reduced(program);
+        let own = |(t, r): (ThreadId, Reg)| (ThreadId::at(few.first[t.index()]), r);
+        let observed: Vec<(ThreadId, Reg)> =
+            moire_execution::leaf::observed_registers(program).into_iter().map(own).collect();
+        let explored = explore(&few.program, order, &[], limits, &mut |leaf: &mut dyn LeafView| {
+            out.add(base, &few.of, leaf);
             if leaf.kind() == LeafKind::Complete && leaf.flags().iter().all(|f| f.starts_with(PREFIX)) {
                 out.outcomes.extend(leaf.states().iter().map(|s| s.outcome(&observed)));
             }
@@ -83,8 +87,12 @@ impl Orders {
         }
     }
 
-    fn add(&mut self, base: &Program, leaf: &dyn LeafView) {
-        let mut here: BTreeMap<Pair, [bool; 3]> = BTreeMap::new();
+    /// Adds the pairs of an execution, whose threads are these of the text. Where several stand for a warp, a pair ran in
+    /// order only if it did in each of them.
+    fn add(&mut self, base: &Program, of: &[usize], leaf: &dyn LeafView) {
+        let text =
+            |p: Place| Place { thread: u16::try_from(of[usize::from(p.thread)]).unwrap_or(p.thread), ..p };
+        let mut seen: BTreeMap<Pair, [bool; 3]> = BTreeMap::new();
         for (kind, names) in FLAGS.iter().enumerate() {
             for (n, name) in names.iter().enumerate() {
                 for (a, b) in leaf.pairs(name) {
@@ -92,13 +100,18 @@ impl Orders {
                         0 => Some(Roles::WriteRead),
                         1 => Some(Roles::ReadWrite),
                         2 => Some(Roles::WriteWrite),
-                        _ => tensor_roles(base, a, b),
+                        _ => tensor_roles(base, text(a), text(b)),
                     };
                     if let Some(roles) = roles {
-                        here.entry((roles, a, b)).or_default()[n] = true;
+                        seen.entry((roles, a, b)).or_default()[n] = true;
                     }
                 }
             }
+        }
+        let mut here: BTreeMap<Pair, [bool; 3]> = BTreeMap::new();
+        for ((roles, a, b), [all, ran, issued]) in seen {
+            let has = here.entry((roles, text(a), text(b))).or_insert([all, true, true]);
+            *has = [has[0] || all, has[1] && ran, has[2] && issued];
         }
         for (pair, has) in here {
             let count = self.pairs.entry(pair).or_default();

@@ -2,12 +2,13 @@
 
 use crate::pair::{At, Meeting, common, handovers, mbarriers};
 use crate::single::{changes, counted, relaxed, strong_everywhere, synchronising, twins};
-use crate::trial::{Bench, Standing};
+use crate::trial::{Bench, Standing, finding_of};
 use crate::{Advice, Planted, Step, Why};
 use moire_execution::leaf::Finding;
 use moire_explore::judge::Judgement;
 use moire_program::edit::{Added, Edit, WaitFor};
 use moire_program::ir::*;
+use moire_program::lanes::reduced;
 use moire_program::mutate::weakened;
 use std::collections::BTreeSet;
 
@@ -20,6 +21,7 @@ const WIDE: usize = 40;
 
 /// Advice for a program that is not clean.
 pub(crate) fn mend(judgement: &Judgement, mut bench: Bench<'_>) -> Result<Advice, Why> {
+    let of = reduced(bench.original).of;
     let asked = Standing::of(judgement.clone());
     if asked.open {
         return Err(Why::Open);
@@ -35,7 +37,8 @@ pub(crate) fn mend(judgement: &Judgement, mut bench: Bench<'_>) -> Result<Advice
         if standing.clean {
             let (steps, weakest) = minimal(&mut bench, done);
             let Some(program) = bench.finished(&steps) else { break };
-            let solves = solves(&mut bench, &steps, &judgement.findings);
+            let all = judgement.findings.iter().map(|f| finding_of(&of, f)).collect();
+            let solves = solves(&mut bench, &steps, &all);
             let explorations = bench.explorations();
             return Ok(Advice { steps, program, weakest, solves, explorations });
         }

@@ -8,6 +8,7 @@ use moire_explore::judge::{About, Judgement, Questions, Verdict, judge};
 use moire_program::clusters;
 use moire_program::edit::{Edit, apply};
 use moire_program::ir::{Instr, Op, Program};
+use moire_program::lanes::reduced;
 use moire_program::text::{Severity, instruction};
 use moire_program::validate::{RuleKind, rule, validate};
 use std::cell::OnceCell;
@@ -55,6 +56,14 @@ impl Standing {
         }
     }
 
+    /// The same about the threads of the text, where several explored ones stand for a warp.
+    fn in_text(self, of: &[usize]) -> Self {
+        let mut stalls = self.stalls;
+        stalls.iter_mut().for_each(|stall| stall.thread = of[stall.thread]);
+        stalls.dedup();
+        Standing { stalls, findings: self.findings.iter().map(|f| finding_of(of, f)).collect(), ..self }
+    }
+
     /// Whether less is wrong than before, and nothing else. Without a hang threads get further, and more may be found.
     pub(crate) fn better(&self, before: &Standing) -> bool {
         let freed = before.hang && !self.hang;
@@ -64,6 +73,14 @@ impl Standing {
             && (freed || self.findings.is_subset(&before.findings))
             && (freed || self.findings != before.findings || self.conditions != before.conditions)
     }
+}
+
+/// A finding about the threads of the text: `of` says for each explored thread which it is ([`moire_program::lanes`]).
+pub fn finding_of(of: &[usize], finding: &Finding) -> Finding {
+    let thread = |p: &Place| u16::try_from(of[usize::from(p.thread)]).unwrap_or(p.thread);
+    let mut places: Vec<Place> = finding.places.iter().map(|p| Place { thread: thread(p), ..*p }).collect();
+    places.sort();
+    Finding { flag: finding.flag.clone(), places }
 }
 
 /// A program under trial: its copy whose line numbers are positions, and the rest of the budget.
@@ -135,9 +152,10 @@ impl<'a> Bench<'a> {
         }
         let limits = self.limits();
         let quiet = Questions { witnesses: false, about: About::All };
-        let judgement = judge(&program, self.models.model, &limits, quiet);
+        let few = reduced(&program);
+        let judgement = judge(&few.program, self.models.model, &limits, quiet);
         self.took(judgement.summary.checks);
-        let mut out = Standing::of(judgement);
+        let mut out = Standing::of(judgement).in_text(&few.of);
         if self.planted == Some(Planted::IgnoresHangs) && out.hang && out.findings.is_empty() {
             out = Standing { clean: out.conditions.is_empty() && !out.open, hang: false, ..out };
         }

@@ -4,7 +4,7 @@ use super::abstention::Abstention;
 use crate::difference::shown;
 use crate::job::EngineReport;
 use moire_cat::Model;
-use moire_execution::leaf::{Witness, WitnessEvent};
+use moire_execution::leaf::{Witness, WitnessEvent, observed_registers};
 use moire_execution::{leaf::LeafFacts, leaf::LeafKind, leaf::Outcome};
 use moire_explore::judge::{Verdict, flag_verdict};
 use moire_explore::planted::Planted;
@@ -13,7 +13,8 @@ use moire_explore::search::{Bound, LeafView};
 use moire_explore::{Limits, explore};
 use moire_lab::differential::{Leaves, naive_leaves};
 use moire_naive::NaiveLimits;
-use moire_program::ir::Program;
+use moire_program::ir::{Program, ThreadId};
+use moire_program::lanes::{Reduced, reduced};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -41,8 +42,8 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    fn new(leaves: Leaves, cut: bool) -> Self {
-        let outcomes = leaves.values().flat_map(|l| l.outcomes.iter().cloned()).collect();
+    fn new(seen: &Seen<'_>, leaves: Leaves, cut: bool) -> Self {
+        let outcomes = leaves.values().flat_map(|l| l.outcomes.iter().map(|o| seen.outcome(o))).collect();
         let undefined = leaves.values().flat_map(|l| &l.flags).any(|f| flag_verdict(f) == Verdict::Undefined);
         Answer { leaves, outcomes, undefined, cut }
     }
@@ -77,6 +78,29 @@ impl Answer {
     }
 }
 
+/// What the explorer is given for a program: few threads for each warp. Outcomes are those of the text.
+struct Seen<'p> {
+    few: Reduced<'p>,
+    /// The position of each observable register of the text among those of the few.
+    registers: Vec<Option<usize>>,
+}
+
+impl<'p> Seen<'p> {
+    fn of(program: &'p Program) -> Self {
+        let few = reduced(program);
+        let there = observed_registers(&few.program);
+        let own = observed_registers(program).into_iter().map(|(t, r)| (ThreadId::at(few.first[t.index()]), r));
+        let registers = own.map(|own| there.iter().position(|r| *r == own)).collect();
+        Seen { few, registers }
+    }
+
+    /// An outcome in the registers of the text: of a warp those of its first lane.
+    fn outcome(&self, of: &Outcome) -> Outcome {
+        let value = |at: &Option<usize>| at.map_or(0, |at| of.regs[at]);
+        Outcome { regs: self.registers.iter().map(value).collect(), memory: of.memory.clone() }
+    }
+}
+
 /// The bounds of one answer of the explorer.
 pub(super) fn limits() -> Limits {
     Limits { leaves: MAX_LEAVES, checks: MAX_CHECKS, steps: MAX_STEPS, ..Limits::default() }
@@ -103,8 +127,8 @@ pub(super) fn within(
     bug: Option<Planted>,
     limits: &Limits,
 ) -> Result<Answer, Abstention> {
-    let mut leaves = Leaves::new();
-    let summary = explore_planted(program, model, bug, limits, &mut |leaf: &mut dyn LeafView| {
+    let (mut leaves, seen) = (Leaves::new(), Seen::of(program));
+    let summary = explore_planted(&seen.few.program, model, bug, limits, &mut |leaf: &mut dyn LeafView| {
         let facts: LeafFacts = leaf.facts();
         leaves.insert(facts.key.clone(), facts);
         ControlFlow::Continue(())
@@ -112,8 +136,8 @@ pub(super) fn within(
     match summary {
         Err(abstain) => Err(abstain.into()),
         Ok(s) => match s.bounded {
-            None => Ok(Answer::new(leaves, false)),
-            Some(Bound::Loop) => Ok(Answer::new(leaves, true)),
+            None => Ok(Answer::new(&seen, leaves, false)),
+            Some(Bound::Loop) => Ok(Answer::new(&seen, leaves, true)),
             Some(bound) => Err(Abstention::Bounded(bound)),
         },
     }
@@ -121,12 +145,12 @@ pub(super) fn within(
 
 /// The first execution the explorer finds that is not clean, or all of them where there is none.
 pub(super) fn first_wrong(program: &Program, model: &Model) -> Result<Answer, Abstention> {
-    let limits = limits();
+    let (limits, seen) = (limits(), Seen::of(program));
     let mut all = Leaves::new();
     let mut wrong = None;
-    let summary = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
+    let summary = explore(&seen.few.program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
         let facts = leaf.facts();
-        let one = Answer::new(Leaves::from([(facts.key.clone(), facts.clone())]), false);
+        let one = Answer::new(&seen, Leaves::from([(facts.key.clone(), facts.clone())]), false);
         if one.verdict() != CLEAN {
             wrong = Some(one);
             return ControlFlow::Break(());
@@ -138,8 +162,8 @@ pub(super) fn first_wrong(program: &Program, model: &Model) -> Result<Answer, Ab
         (Some(wrong), _) => Ok(wrong),
         (None, Err(abstain)) => Err(abstain.into()),
         (None, Ok(s)) => match s.bounded {
-            None => Ok(Answer::new(all, false)),
-            Some(Bound::Loop) => Ok(Answer::new(all, true)),
+            None => Ok(Answer::new(&seen, all, false)),
+            Some(Bound::Loop) => Ok(Answer::new(&seen, all, true)),
             Some(bound) => Err(Abstention::Bounded(bound)),
         },
     }
@@ -148,23 +172,24 @@ pub(super) fn first_wrong(program: &Program, model: &Model) -> Result<Answer, Ab
 /// The naive enumerator's answer.
 pub(super) fn enumerated(program: &Program, model: &Model) -> Result<Answer, Abstention> {
     let limits = NaiveLimits { candidates: MAX_CANDIDATES, ..NaiveLimits::default() };
-    let (leaves, summary) = naive_leaves(program, model, &limits)?;
-    Ok(Answer::new(leaves, summary.cut))
+    let seen = Seen::of(program);
+    let (leaves, summary) = naive_leaves(&seen.few.program, model, &limits)?;
+    Ok(Answer::new(&seen, leaves, summary.cut))
 }
 
 /// The first execution under `model` that ends in `outcome`, as JSON: both in words, events and edges.
 pub(super) fn witness(program: &Program, spec: &str, model: &Model, outcome: &Outcome) -> Option<String> {
-    let limits = limits();
+    let (limits, seen) = (limits(), Seen::of(program));
     let mut found = None;
-    let _ = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
-        if leaf.facts().outcomes.contains(outcome) {
+    let _ = explore(&seen.few.program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
+        if leaf.facts().outcomes.iter().any(|o| seen.outcome(o) == *outcome) {
             found = Some(leaf.witness());
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     });
     let found = found?;
-    let (events, edges) = graph(program, &found);
+    let (events, edges) = graph(&seen.few.program, &found);
     let outcome = shown(program, outcome);
     Some(serde_json::json!({"model": spec, "outcome": outcome, "events": events, "edges": edges}).to_string())
 }

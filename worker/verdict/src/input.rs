@@ -2,6 +2,7 @@
 
 use anyhow::{Error, Result, anyhow};
 use moire_program::ir::Program;
+use moire_program::lanes::{has_warps, joined};
 use moire_program::text::{Diagnostic, Format, Severity, decode, parse};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,16 +12,28 @@ use std::path::{Path, PathBuf};
 pub struct Source {
     /// The name of its file.
     pub name: String,
-    /// The parsed text.
+    /// What is explored: the parsed text with few threads for each warp.
     pub program: Program,
     /// The text.
     pub text: String,
+    /// The parsed text, if it has warps.
+    written: Option<Program>,
 }
 
 impl Source {
     /// Joins a program and its text.
     pub fn new(name: &str, program: Program, text: &str) -> Self {
-        Source { name: name.to_owned(), program, text: text.to_owned() }
+        let few = has_warps(&program).then(|| joined(&program).into_owned());
+        let (program, written) = match few {
+            Some(few) => (few, Some(program)),
+            None => (program, None),
+        };
+        Source { name: name.to_owned(), program, text: text.to_owned(), written }
+    }
+
+    /// The parsed text. Edits and remarks are about its threads.
+    pub fn written(&self) -> &Program {
+        self.written.as_ref().unwrap_or(&self.program)
     }
 
     /// Joins a remark of the static rules with the line it is about.
@@ -179,5 +192,5 @@ pub fn parse_program(name: &str, bytes: &[u8]) -> Result<Source> {
     let reject = |text: &str, diagnostic: Diagnostic| anyhow!(Rejected::new(name, text, diagnostic));
     let text = decode(bytes).map_err(|e| reject("", e.0))?;
     let program = parse(text, Format::detect(name, text)).map_err(|e| reject(text, e.0))?;
-    Ok(Source { name: name.to_owned(), program, text: text.to_owned() })
+    Ok(Source::new(name, program, text))
 }

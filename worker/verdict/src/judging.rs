@@ -50,13 +50,13 @@ impl Judge<'_> {
 
     fn litmus(&self, file: &File) -> Result<Answer> {
         let source = file.program()?;
-        let remarks = validate(&source.program).into_iter().map(|d| source.remark(d));
+        let remarks = validate(source.written()).into_iter().map(|d| source.remark(d));
         let (errors, advice): (Vec<_>, _) = remarks.partition(Rejected::is_error);
         if !errors.is_empty() {
             return Ok(Answer::rejected(file.name(), errors));
         }
         let taken = one_cluster(&source).into_iter().collect();
-        let answer = match has_loops(&source.program) {
+        let answer = match has_loops(source.written()) {
             true => self.looped(source)?,
             false => self.program(source)?,
         };

@@ -121,6 +121,6 @@ fn worst(explored: &[Explored]) -> u8 {
 
 /// The text with copies of the loop bodies, as many as the trip counts say.
 fn unrolled(source: &Source, counts: &BTreeMap<String, Vec<u32>>) -> Result<Source, Verdict> {
-    let program = unroll(&source.program, counts).map_err(|why| Verdict::Abstained(why.to_string()))?;
-    Ok(Source { program, name: source.name.clone(), text: source.text.clone() })
+    let program = unroll(source.written(), counts).map_err(|why| Verdict::Abstained(why.to_string()))?;
+    Ok(Source::new(&source.name, program, &source.text))
 }

@@ -11,8 +11,10 @@ use moire_explore::Limits;
 use moire_explore::judge::{Judgement, Verdict};
 use moire_explore::reduce::Reductions;
 use moire_mend::redundant::{self, ASSUMPTIONS, Removal};
-use moire_mend::{Budget, Models, Why, describe, mend, order, patch};
+use moire_mend::{Budget, Models, Why, describe, finding_of, mend, order, patch};
 use moire_models::Beside;
+use moire_program::ir::Program;
+use moire_program::lanes::reduced;
 use schemars::JsonSchema;
 use serde::Serialize;
 use similar::TextDiff;
@@ -91,7 +93,7 @@ pub(crate) fn advice(
     let limits = Limits { reductions: Reductions::NONE, ..*limits };
     let found = match checks > MAX_CHECKS {
         true => Err(Why::Budget),
-        false => mend(&source.program, judgement, models, &limits, Budget::of(checks), more),
+        false => mend(source.written(), judgement, models, &limits, Budget::of(checks), more),
     };
     let told = found.and_then(|edits| mended(source, &edits, &judgement.findings, origin));
     Some(told.unwrap_or_else(|why| Advice { none: Some(why.to_string()), ..Advice::default() }))
@@ -103,7 +105,7 @@ fn mended(
     all: &BTreeSet<Finding>,
     origin: Origin<'_>,
 ) -> Result<Advice, Why> {
-    let Source { name, text, program } = source;
+    let (name, text, program) = (&source.name, &source.text, source.written());
     let fixed = match origin {
         Origin::Litmus => patch::native(text, program, &found.edits(), &found.program),
         Origin::Module(holds) => match patch::ptx(text, program, &found.steps) {
@@ -118,10 +120,19 @@ fn mended(
         edits: describe(program, &found.steps),
         weakest: found.weakest,
         explorations: found.explorations,
-        mistakes: mistakes(&found.solves, all).iter().map(at).collect(),
+        mistakes: mistakes(&explored(program, &found.solves, all), all).iter().map(at).collect(),
         patch: fixed.map(diff),
         none: None,
     })
+}
+
+/// Findings about the threads of a text as findings about those that were explored for it.
+fn explored(text: &Program, solves: &[BTreeSet<Finding>], all: &BTreeSet<Finding>) -> Vec<BTreeSet<Finding>> {
+    let of = reduced(text).of;
+    let one = |text: &BTreeSet<Finding>| {
+        all.iter().filter(|f| text.contains(&finding_of(&of, f))).cloned().collect::<BTreeSet<Finding>>()
+    };
+    solves.iter().map(one).collect()
 }
 
 /// All findings by mistake: those that the same edits mend stand together, and so do those that no single edit brings back.
@@ -167,10 +178,10 @@ pub(crate) fn spare(
     let limits = Limits { reductions: Reductions::NONE, ..*limits };
     let found = match checks > MAX_CHECKS {
         true => Err(Why::Budget),
-        false => redundant::redundant(&source.program, models, &limits, Budget::of(checks), more),
+        false => redundant::redundant(source.written(), models, &limits, Budget::of(checks), more),
     };
     let words = |all: &[Removal]| -> Vec<String> {
-        all.iter().map(|r| describe(&source.program, r).join(", and ")).collect()
+        all.iter().map(|r| describe(source.written(), r).join(", and ")).collect()
     };
     found.map_or_else(not_asked, |found| Redundant {
         alone: words(&found.alone),

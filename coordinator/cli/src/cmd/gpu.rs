@@ -210,7 +210,7 @@ fn programs(args: &Gpu) -> Result<Vec<(String, Program)>> {
 fn read(path: &Path) -> Result<Program> {
     let name = path.display().to_string();
     let bytes = moire_console::bounded::read(path).with_context(|| format!("cannot read {name}"))?;
-    Ok(parse_program(&name, &bytes)?.program)
+    Ok(parse_program(&name, &bytes)?.written().clone())
 }
 
 /// Every outcome the model allows.

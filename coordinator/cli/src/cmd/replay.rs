@@ -16,6 +16,7 @@ use moire_coordinator::{MINIMISE_CANDIDATES, many};
 use moire_explore::Limits;
 use moire_explore::judge::{self, Questions, Verdict};
 use moire_program::ir::Program;
+use moire_program::lanes::joined;
 use moire_program::reduce;
 use moire_program::text::print;
 use moire_verdict::kernel;
@@ -84,7 +85,7 @@ fn subject(word: &str, store: &Path) -> Result<Subject> {
             return Ok(Subject::Program(kernel::text(word, &bytes)?));
         }
         let source = parse_program(word, &bytes)?;
-        return Ok(Subject::Program(print(&source.program)));
+        return Ok(Subject::Program(print(source.written())));
     }
     if word.len() >= 8 && word.bytes().all(|b| b.is_ascii_hexdigit()) {
         return stored(&moire_console::stored::open(store)?.named(word)?);
@@ -251,7 +252,7 @@ const CANDIDATE_EXECUTIONS: u64 = 100_000;
 fn kinds(program: &Program, model: &Model) -> BTreeSet<&'static str> {
     let limits = Limits { leaves: CANDIDATE_EXECUTIONS, ..Limits::default() };
     let questions = Questions { witnesses: false, about: judge::About::All };
-    let verdicts = judge::judge(program, model, &limits, questions).verdicts;
+    let verdicts = judge::judge(&joined(program), model, &limits, questions).verdicts;
     if verdicts.iter().any(|v| v.exit_code() == exit::INCOMPLETE) {
         return BTreeSet::new();
     }
@@ -265,7 +266,7 @@ fn wrong(args: &Minimize, text: &str) -> Result<Option<u8>> {
         Some(spec) => spec.load()?,
         None => moire_models::load("ptx", &BTreeMap::new())?,
     };
-    let found = kinds(&source.program, &model);
+    let found = kinds(source.written(), &model);
     if found.is_empty() {
         if args.keep == Some(Keep::Verdict) {
             return Err(anyhow!(
@@ -279,7 +280,7 @@ fn wrong(args: &Minimize, text: &str) -> Result<Option<u8>> {
     let words: Vec<&str> = found.iter().copied().collect();
     eprintln!("kept: {} under {}", words.join(", "), model.name());
     let limits = reduce::Limits { tried_max: usize::try_from(args.limit).unwrap_or(usize::MAX) };
-    let reduced = reduce::minimise(&source.program, |candidate| kinds(candidate, &model) == found, limits);
+    let reduced = reduce::minimise(source.written(), |candidate| kinds(candidate, &model) == found, limits);
     print!("{}", print(&reduced.program));
     eprintln!(
         "{} tried, {}",

@@ -61,29 +61,45 @@ fn is_warp(place: &Placement) -> bool {
     place.several() && !place.joined
 }
 
+/// A program with few threads for each warp, and what they are in its text.
+#[derive(Clone, Debug)]
+pub struct Reduced<'p> {
+    /// The program: the text itself if it has no warps.
+    pub program: Cow<'p, Program>,
+    /// For each of its threads the thread of the text that has its lanes.
+    pub of: Vec<usize>,
+    /// For each thread of the text the one that has its first lane, and whose registers the conditions name.
+    pub first: Vec<usize>,
+}
+
 /// The program with few threads for each warp: see the header.
 pub fn joined(program: &Program) -> Cow<'_, Program> {
-    joined_with(program, None)
+    reduced(program).program
 }
 
 /// [`joined`], possibly with a bug planted for tests.
 pub fn joined_with(program: &Program, bug: Option<Planted>) -> Cow<'_, Program> {
-    if !has_warps(program) {
-        return Cow::Borrowed(program);
-    }
-    let of = |t: usize| if is_warp(&program.threads[t].place) { reduced(program, t, bug) } else { vec![] };
-    let pieces = (0..program.threads.len()).map(of).collect();
-    Cow::Owned(put_together(program, pieces))
+    split_by(program, |t| parts(program, t, bug)).program
+}
+
+/// [`joined`], with what its threads are in the text.
+pub fn reduced(program: &Program) -> Reduced<'_> {
+    split_by(program, |t| parts(program, t, None))
 }
 
 /// The program with a thread for each lane of a warp.
 pub fn literal(program: &Program) -> Cow<'_, Program> {
+    split_by(program, |t| singles(program, t, None)).program
+}
+
+/// The program with these threads for each warp.
+fn split_by(program: &Program, by: impl Fn(usize) -> Vec<Thread>) -> Reduced<'_> {
+    let same: Vec<usize> = (0..program.threads.len()).collect();
     if !has_warps(program) {
-        return Cow::Borrowed(program);
+        return Reduced { program: Cow::Borrowed(program), of: same.clone(), first: same };
     }
-    let of = |t: usize| if is_warp(&program.threads[t].place) { singles(program, t, None) } else { vec![] };
-    let pieces = (0..program.threads.len()).map(of).collect();
-    Cow::Owned(put_together(program, pieces))
+    let of = |t: usize| if is_warp(&program.threads[t].place) { by(t) } else { vec![] };
+    put_together(program, same.into_iter().map(of).collect())
 }
 
 /// A thread for each lane.
@@ -101,7 +117,7 @@ fn single(part: &Part<'_>) -> Thread {
 }
 
 /// The threads of a warp.
-fn reduced(program: &Program, thread: usize, bug: Option<Planted>) -> Vec<Thread> {
+fn parts(program: &Program, thread: usize, bug: Option<Planted>) -> Vec<Thread> {
     let code = &program.threads[thread];
     if code.body.len().saturating_mul(code.regs.len()) > ENTRIES {
         return singles(program, thread, bug);
@@ -163,20 +179,21 @@ fn drop_idle(pieces: &mut Vec<Piece<'_>>) {
 }
 
 /// The program with these threads for its warps; an empty list keeps a thread.
-fn put_together(program: &Program, pieces: Vec<Vec<Thread>>) -> Program {
+fn put_together(program: &Program, pieces: Vec<Vec<Thread>>) -> Reduced<'_> {
     let mut out = Program { threads: Vec::new(), ..program.clone() };
-    let mut first = Vec::new();
-    for (old, mut new) in program.threads.iter().zip(pieces) {
+    let (mut first, mut of) = (Vec::new(), Vec::new());
+    for (t, (old, mut new)) in program.threads.iter().zip(pieces).enumerate() {
         let lane = old.place.lane();
         first.push(out.threads.len() + new.iter().position(|t| t.place.lane() == lane).unwrap_or(0));
         if new.len() > 1 {
             new.iter_mut().for_each(|t| t.name = format!("{} {}", old.name, lanes_words(&t.place)));
         }
         out.threads.extend(if new.is_empty() { vec![old.clone()] } else { new });
+        of.resize(out.threads.len(), t);
     }
     let exprs = out.conditions.iter_mut().map(|c| &mut c.expr).chain(&mut out.filter);
     exprs.for_each(|e| renamed(e, &first));
-    out
+    Reduced { program: Cow::Owned(out), of, first }
 }
 
 /// Registers and memory of a warp are those of its first lane.

@@ -48,7 +48,11 @@ pub fn warps_text(seed: u64) -> String {
         out += &if w.d.chance(40) { format!("exists ({ask} == {v})\n") } else { String::new() };
     }
     if others > 0 && w.d.chance(40) {
-        out += &format!("exists (P1:s == {})\n", w.d.pick(&[0, 1, 2]));
+        out += &format!("exists (P1:s == {})\n", w.d.pick(&[0, 1, 2, 3, 4]));
+    }
+    if w.d.chance(30) {
+        let (a, b) = (w.d.pick(&[0, 1]), w.d.pick(&[0, 1, 2]));
+        out += &format!("exists ([P0:x].b32 == {a} /\\ [P0:x+4].b32 == {b})\n");
     }
     out
 }

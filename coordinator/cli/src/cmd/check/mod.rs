@@ -24,6 +24,7 @@ use here::Here;
 use moire_cat::{PROFILE, Variants};
 use moire_console::input::{File, ModelSpec, include_notes, load_model};
 use moire_console::{bounded, exit, processors};
+use moire_program::lanes::{has_warps, joined};
 use moire_program::loops::{has_loops, unroll};
 use moire_verdict::answer::Answer;
 use moire_verdict::asked::Asked;
@@ -233,16 +234,19 @@ fn print_lowered(task: &Task, args: &Check) -> Result<u8> {
     }
 }
 
-/// A litmus text with copies of its loops; a free loop without a trip count has its least one.
+/// A litmus text with copies of its loops, and few threads for each warp; a free loop without a trip count has its least one.
 fn print_unrolled(file: &File, args: &Check) -> Result<u8> {
-    let program = file.program()?.program;
-    if !has_loops(&program) {
+    let source = file.program()?;
+    let mut program = source.written().clone();
+    if !has_loops(&program) && !has_warps(&program) {
         bail!(
-            "{}: --lowered is about PTX modules and Tile IR kernels, and litmus texts with loops",
+            "{}: --lowered is about PTX modules and Tile IR kernels, and litmus texts with loops or warps",
             file.name()
         );
     }
-    let unrolled = unroll(&program, &proof::given(&args.trips, &program)?)?;
-    print!("{}", moire_program::text::print(&unrolled));
+    if has_loops(&program) {
+        program = unroll(&program, &proof::given(&args.trips, &program)?)?;
+    }
+    print!("{}", moire_program::text::print(&joined(&program)));
     Ok(exit::CLEAN)
 }

@@ -198,9 +198,9 @@ fn twice(twice: u64, executions: u64) -> String {
 /// The text that workers read: that of the file, so that lines are the same, where all readers take it for the same program.
 fn text(source: &Source) -> String {
     let own = parse(&source.text, Format::detect("", &source.text));
-    match own.is_ok_and(|program| program == source.program) {
+    match own.is_ok_and(|program| program == *source.written()) {
         true => source.text.clone(),
-        false => print(&source.program),
+        false => print(source.written()),
     }
 }
 
