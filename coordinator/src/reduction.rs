@@ -13,6 +13,7 @@ use crate::base::Base;
 use crate::job::{Answer, Batch, Job, JobKind, Jobs, ReductionId};
 use crate::lease::{JobId, Kind};
 use moire_corpus::{Hash, Write};
+use moire_program::canon::spell::hash;
 use moire_program::reduce::cuts;
 use moire_program::text::{Format, parse};
 use moire_proto::v1;
@@ -47,7 +48,7 @@ pub(crate) struct Reductions {
 /// The key under which the best claim so far is stored.
 fn key(claim: &v1::Claim) -> Hash {
     let models: Vec<_> = claim.models.iter().map(|m| (&m.name, &m.variants)).collect();
-    Hash::of(format!("{:?}", (&claim.oracle, &claim.direction, models, &claim.program)).as_bytes())
+    Hash(hash(&(&claim.oracle, &claim.direction, models, &claim.program)))
 }
 
 /// The number of cuts of a claim's program; 0 if it is no litmus text.
@@ -177,5 +178,26 @@ impl Reductions {
 pub(crate) fn forget_best(base: &mut Base, job: &Job) {
     if job.origin.is_some() && job.best.is_some() {
         base.writes.push(Write::Best { claim: key(&job.claim), program: None });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEYS: &str = "293f4eda 8533514e 610c0ce8 9ddf2bd4 a22e5ea6 106e4fff 87798637 25c6abb8 cd6dedd0 66749d0a 443a8b06 acc16397 5b854342 0b309987 2baabc71 f37cc039 5b25cf65 6fb29a6b f6cb2c82 daa12b09";
+
+    #[test]
+    fn twenty_minimisations_keep_their_keys() {
+        let side = |n: u32| v1::Side { name: format!("ptx{n}"), ..v1::Side::default() };
+        let claim = |n: u32| v1::Claim {
+            oracle: "model-pair".into(),
+            direction: "subset".into(),
+            models: vec![side(n), side(0)],
+            program: format!("moire \"\"\n.global .b32 x;\nP{n} (gpu 0, cta 0) {{\n}}\n"),
+            ..v1::Claim::default()
+        };
+        let keys = (0..20).map(|n| key(&claim(n)).short()[..8].to_owned());
+        assert_eq!(keys.collect::<Vec<_>>().join(" "), KEYS);
     }
 }

@@ -13,6 +13,7 @@ use moire_corpus::{
     Campaign, CampaignState, Counters, EngineResult, Finding, Hash, ItemDone, Progress, VALUE_BYTES_MAX,
     item_digest,
 };
+use moire_program::canon::spell::hash;
 use moire_proto::{needs, v1};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -351,6 +352,33 @@ pub fn judged(status: &v1::CampaignStatus) -> u64 {
 pub(crate) fn class(claim: &v1::Claim) -> String {
     let models = claim.models.iter().map(|m| (&m.name, &m.variants)).collect::<Vec<_>>();
     let axioms: BTreeSet<BTreeSet<&String>> = claim.axioms.iter().map(|a| a.names.iter().collect()).collect();
-    let key = format!("{:?}", (&claim.oracle, &claim.direction, &claim.verdict, models, axioms));
-    format!("{CLASS_PREFIX}{}/{}", claim.oracle, Hash::of(key.as_bytes()).short())
+    let key = (&claim.oracle, &claim.direction, &claim.verdict, models, axioms);
+    format!("{CLASS_PREFIX}{}/{}", claim.oracle, Hash(hash(&key)).short())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLASSES: &str = "6eeae1e3 e5501cf8 00b8d8fa 1a3feb8d 764884ee 2a94b78d 68d41bcf 8b12fc5a c962b4f9 4521a2ca 7d805c7f 4aa47bfb e9e0a622 98c393ba cd42ebe4 b581fc8f 418e9f77 2cca2daf 925a10cf 90fca8bd";
+
+    #[test]
+    fn twenty_classes_keep_their_names() {
+        let side = |n: u32, name: &str| {
+            let variants =
+                BTreeMap::from([(format!("Q{n}"), "B".to_owned()), ("quote".to_owned(), "\"".to_owned())]);
+            v1::Side { name: format!("{name}{n}"), variants, fingerprint: vec![1] }
+        };
+        let checks = |n: u32| v1::Checks { names: vec![format!("SC{n}"), "Causality".to_owned()] };
+        let claim = |n: u32| v1::Claim {
+            oracle: "self".into(),
+            direction: "equal".into(),
+            models: vec![side(n, "ptx"), side(n, "ptx-6.0")],
+            verdict: format!("discrepancy\n{n}"),
+            axioms: vec![checks(n), checks(0)],
+            ..v1::Claim::default()
+        };
+        let names = (0..20).map(|n| class(&claim(n)).replace("claims/self/", "")[..8].to_owned());
+        assert_eq!(names.collect::<Vec<_>>().join(" "), CLASSES);
+    }
 }

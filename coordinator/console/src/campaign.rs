@@ -8,6 +8,7 @@ use crate::control;
 use anyhow::Result;
 use moire_coordinator::{Local, digest_words, lease, v1};
 use moire_corpus::{Finding, Hash, Options, Store};
+use moire_program::canon::spell::Spell as _;
 use moire_worker::job::{
     Budget, Cancel, Claim, Engine, Item, ItemReport, Part, Parted, Reduced, Verification,
 };
@@ -151,7 +152,7 @@ impl Settings {
         let mut name =
             format!("fuzz-{}-{}-{}", self.profile, self.seed, &fingerprint[..8.min(fingerprint.len())]);
         if !self.oracles.is_empty() || !self.models.is_empty() {
-            let what = format!("{:?}{:?}", self.oracles, self.models);
+            let what = self.oracles.spelling() + &self.models.spelling();
             name.push_str(&format!("-{}", &Hash::of(what.as_bytes()).short()[..6]));
         }
         v1::CampaignSpec {
@@ -276,4 +277,27 @@ async fn settle(
     };
     let name = totals.campaign.clone();
     Ok(local.settle(&name, over, |status| totals.see(status, engine, start, progress)).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: &str = "0-01234567-366dc2 1-01234567-8b7d48 2-01234567-8bfbe8 3-01234567-a2b67e 4-01234567-3b4ade 5-01234567-623b04 6-01234567-e1c96e 7-01234567-060966 8-01234567-547ace 9-01234567-6c2332 10-01234567-7d9c5f 11-01234567-8ad2d9 12-01234567-6aaeab 13-01234567-9ac0b2 14-01234567-d665b9 15-01234567-98f61f 16-01234567-e8c75b 17-01234567-159656 18-01234567-b5932f 19-01234567-1f2553";
+
+    #[test]
+    fn twenty_campaigns_keep_their_names() {
+        let settings = |n: u64| Settings {
+            seed: n,
+            profile: "mixed".into(),
+            oracles: if n < 10 { vec!["self".into(), format!("oracle{n}")] } else { Vec::new() },
+            models: vec![format!("ptx:Q1={n}"), "ptx-6.0".into()],
+            programs: None,
+            time: None,
+            workers: 1,
+            store: PathBuf::new(),
+        };
+        let names = (0..20).map(|n| settings(n).spec("0123456789").name.replace("fuzz-mixed-", ""));
+        assert_eq!(names.collect::<Vec<_>>().join(" "), NAMES);
+    }
 }

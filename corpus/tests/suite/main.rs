@@ -7,6 +7,7 @@ mod crash;
 mod fixture;
 mod hostile;
 mod loss;
+mod pinned;
 mod protect;
 mod real_disk;
 mod shared;

@@ -8,6 +8,7 @@
 
 pub mod columns;
 pub mod leaf;
+mod spelt;
 mod unmodelled;
 
 pub use unmodelled::unmodelled;

@@ -16,6 +16,7 @@ pub mod planted;
 mod prune;
 pub mod reduce;
 pub mod search;
+mod spelt;
 mod thread;
 mod visit;
 

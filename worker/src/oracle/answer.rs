@@ -13,6 +13,7 @@ use moire_explore::search::{Bound, LeafView};
 use moire_explore::{Limits, explore};
 use moire_lab::differential::{Leaves, naive_leaves};
 use moire_naive::NaiveLimits;
+use moire_program::canon::spell::hash;
 use moire_program::ir::{Program, ThreadId};
 use moire_program::lanes::{Reduced, reduced};
 use std::collections::BTreeSet;
@@ -67,12 +68,11 @@ impl Answer {
 
     /// The row of the item's report. Hashes are over the canonical order of keys and outcomes.
     pub(super) fn report(&self, engine: &str) -> EngineReport {
-        let hash = |text: String| *blake3::hash(text.as_bytes()).as_bytes();
         EngineReport {
             engine: engine.into(),
             verdict: self.verdict(),
-            outcomes: hash(format!("{:?}", self.outcomes)),
-            leaves: hash(format!("{:?}", self.leaves.keys().collect::<Vec<_>>())),
+            outcomes: hash(&self.outcomes),
+            leaves: hash(&self.leaves.keys().collect::<Vec<_>>()),
             executions: self.leaves.len() as u64,
         }
     }

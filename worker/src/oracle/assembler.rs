@@ -14,6 +14,7 @@ use crate::direction::Direction;
 use crate::job::{Claim, EngineReport};
 use moire_generate::bend;
 use moire_kernel::emit;
+use moire_program::canon::spell::hash;
 use moire_program::ir::Program;
 use moire_program::text::Severity;
 use moire_program::validate::{Target, targets, validate};
@@ -132,7 +133,7 @@ impl Rule for Assembler {
         case.report.engines.push(EngineReport {
             engine: PTXAS.capability.into(),
             verdict: if out.is_empty() { "agrees" } else { "discrepancy" }.into(),
-            outcomes: *blake3::hash(format!("{said:?}").as_bytes()).as_bytes(),
+            outcomes: hash(&said),
             ..EngineReport::default()
         });
         out

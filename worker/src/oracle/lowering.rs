@@ -23,6 +23,7 @@ use moire_explore::judge::{Verdict, flag_verdict};
 use moire_explore::search::{Bound, LeafView};
 use moire_explore::{Limits, explore};
 use moire_generate::lowering::draw;
+use moire_program::canon::spell::hash;
 use moire_program::ir::Program;
 use moire_program::text;
 use moire_tile_ir::Module;
@@ -61,6 +62,15 @@ enum Judged {
     Beyond(Outcome),
     /// One side ends, the other does not.
     Progress(Option<Outcome>),
+}
+
+moire_program::spells! {
+    Judged {
+        Judged::Racy => "Racy" (),
+        Judged::Agrees(executions) => "Agrees" (executions),
+        Judged::Beyond(outcome) => "Beyond" (outcome),
+        Judged::Progress(outcome) => "Progress" (outcome),
+    }
 }
 
 impl Judged {
@@ -118,7 +128,7 @@ impl Oracle for ReferenceLowering {
                 case.report.engines.push(EngineReport {
                     engine: LOWERING.name.into(),
                     verdict: found.judged.word().into(),
-                    outcomes: *blake3::hash(format!("{:?}", found.judged).as_bytes()).as_bytes(),
+                    outcomes: hash(&found.judged),
                     executions: found.executions,
                     ..EngineReport::default()
                 });

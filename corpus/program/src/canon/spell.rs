@@ -21,6 +21,11 @@ pub trait Spell {
     }
 }
 
+/// BLAKE3 of the spelling.
+pub fn hash(value: &impl Spell) -> [u8; 32] {
+    *blake3::hash(value.spelling().as_bytes()).as_bytes()
+}
+
 /// A word and what belongs to it, each under a key: `word { key: value, key: value }`.
 pub fn record(out: &mut String, word: &str, fields: &[(&str, &dyn Spell)]) {
     out.push_str(word);

@@ -1,8 +1,9 @@
-//! The spellings of tensor-core, copy, fence, tile and control instructions: mnemonic and modifiers, as the encoding holds them.
+//! The spellings of memory, and of tensor-core, copy, fence, tile and control instructions: mnemonic and modifiers, as the
+//! encoding holds them.
 //!
 //! Contract: registers and operands are left blank. The encoding holds them apart, as it does for any other instruction.
 
-use crate::canon::spell::Spell;
+use crate::canon::spell::{Spell, record};
 use crate::ir::*;
 use crate::spells;
 
@@ -15,6 +16,13 @@ impl Spell for Reg {
 impl Spell for Operand {
     fn spell(&self, out: &mut String) {
         out.push_str("Imm(0)");
+    }
+}
+
+impl Spell for Content {
+    fn spell(&self, out: &mut String) {
+        let blocks: Vec<_> = self.blocks().map(|(number, bytes)| (number, *bytes)).collect();
+        record(out, "Content", &[("blocks", &blocks)]);
     }
 }
 

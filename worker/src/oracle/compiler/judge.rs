@@ -87,6 +87,16 @@ pub(super) enum Judged {
     Progress(Option<Outcome>),
 }
 
+moire_program::spells! {
+    Judged {
+        Judged::Racy => "Racy" (),
+        Judged::Agrees(executions) => "Agrees" (executions),
+        Judged::Contested(outcome, switches) => "Contested" (outcome, switches),
+        Judged::Forbidden(outcome) => "Forbidden" (outcome),
+        Judged::Progress(outcome) => "Progress" (outcome),
+    }
+}
+
 impl Judged {
     pub(super) fn word(&self) -> &'static str {
         match self {

@@ -31,6 +31,7 @@ use compiled::{Batches, Ptx};
 use judge::{Judged, Verdict};
 use moire_execution::leaf::Outcome;
 use moire_generate::tile::TileDraw;
+use moire_program::canon::spell::hash;
 use moire_tile_ir::Module;
 use moire_tile_ir::reduce::tile_smaller;
 use moire_tile_ir::run::TileLaunch;
@@ -228,7 +229,7 @@ fn row(name: &str, verdict: &Verdict) -> EngineReport {
     EngineReport {
         engine: name.into(),
         verdict: words.into(),
-        outcomes: *blake3::hash(format!("{:?}", verdict.judged).as_bytes()).as_bytes(),
+        outcomes: hash(&verdict.judged),
         executions: verdict.executions,
         ..EngineReport::default()
     }

@@ -49,6 +49,16 @@ pub(super) enum Judged {
     Race,
 }
 
+moire_program::spells! {
+    Judged {
+        Judged::Racy => "Racy" (),
+        Judged::Agrees(executions) => "Agrees" (executions),
+        Judged::Beyond(outcome) => "Beyond" (outcome),
+        Judged::Undefined => "Undefined" (),
+        Judged::Race => "Race" (),
+    }
+}
+
 impl Judged {
     pub(super) fn word(&self) -> &'static str {
         match self {

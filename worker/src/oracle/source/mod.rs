@@ -27,6 +27,7 @@ use crate::job::{Budget, Claim, EngineReport, Reduced, Side, Source as Origin, V
 use cell::Cell;
 use compiled::Batches;
 use judge::{Judged, Verdict};
+use moire_program::canon::spell::hash;
 use moire_source::Source;
 use moire_source::canon;
 use moire_source::reduce::smaller;
@@ -306,7 +307,7 @@ fn row(name: &str, verdict: &Verdict) -> EngineReport {
     EngineReport {
         engine: name.into(),
         verdict: verdict.judged.word().into(),
-        outcomes: *blake3::hash(format!("{:?}", verdict.judged).as_bytes()).as_bytes(),
+        outcomes: hash(&verdict.judged),
         executions: verdict.executions,
         ..EngineReport::default()
     }
