@@ -1,12 +1,12 @@
 //! Mistakes in synchronisation: programs that differ from a given one in one instruction that synchronises.
 //!
 //! Contract: every instruction that orders, publishes or waits is deleted, weakened, narrowed, swapped with its neighbour,
-//! and given another parity, count or barrier, each as far as it has one. Mutants come in the order of the text. They may
-//! be illegal: [`crate::validate`] says so.
+//! and given another parity, count, number of bytes or barrier, each as far as it has one. A copy into shared memory is given
+//! another buffer. Mutants come in the order of the text. They may be illegal: [`crate::validate`] says so.
 
 use crate::ir::{
-    AsyncCopy, BarKind, Control, FenceOrder, Instr, LoadOrder, MbarrierOp, Op, Operand, Program, ProxyOrder,
-    RmwOrder, Scope, StoreOrder, SymbolId, Tcgen05, Wgmma,
+    Address, AsyncCopy, BarKind, BulkEnd, Control, FenceOrder, Instr, LoadOrder, MbarrierOp, Op, Operand,
+    Program, ProxyOrder, RmwOrder, Scope, Space, StoreOrder, SymbolId, Tcgen05, Wgmma,
 };
 use crate::reduce::passes::without;
 use crate::registers::uses;
@@ -24,21 +24,27 @@ pub enum Mistake {
     Move,
     /// It waits for the other parity.
     Parity,
-    /// It names another number of arrivals, threads, bytes or groups.
+    /// It names another number of arrivals, threads or groups.
     Count,
+    /// It names another number of bytes.
+    Bytes,
+    /// It names another buffer.
+    Buffer,
     /// It names another barrier.
     Barrier,
 }
 
 impl Mistake {
     /// All kinds, in the order of reports.
-    pub const ALL: [Mistake; 7] = [
+    pub const ALL: [Mistake; 9] = [
         Mistake::Delete,
         Mistake::Weaken,
         Mistake::Narrow,
         Mistake::Move,
         Mistake::Parity,
         Mistake::Count,
+        Mistake::Bytes,
+        Mistake::Buffer,
         Mistake::Barrier,
     ];
 
@@ -51,6 +57,8 @@ impl Mistake {
             Mistake::Move => "move",
             Mistake::Parity => "parity",
             Mistake::Count => "count",
+            Mistake::Bytes => "bytes",
+            Mistake::Buffer => "buffer",
             Mistake::Barrier => "barrier",
         }
     }
@@ -73,8 +81,16 @@ pub struct Mutant {
 pub fn mutants(program: &Program) -> Vec<Mutant> {
     let mut out = Vec::new();
     for (thread, code) in program.threads.iter().enumerate() {
-        for (at, instr) in code.body.iter().enumerate().filter(|(_, i)| synchronises(&i.op)) {
+        for (at, instr) in code.body.iter().enumerate() {
             let mut add = |mistake, program| out.push(Mutant { mistake, thread, at, program });
+            if let Some(op) = elsewhere(program, &instr.op) {
+                let mut next = program.clone();
+                next.threads[thread].body[at].op = op;
+                add(Mistake::Buffer, next);
+            }
+            if !synchronises(&instr.op) {
+                continue;
+            }
             add(Mistake::Delete, without(program, thread, at, at + 1));
             if swappable(program, thread, at) {
                 let mut next = program.clone();
@@ -149,7 +165,7 @@ fn changed(program: &Program, op: &Op) -> Vec<(Mistake, Op)> {
     let mut out = Vec::new();
     out.extend(weaker(op).into_iter().map(|op| (Mistake::Weaken, op)));
     out.extend(narrower(op).map(|op| (Mistake::Narrow, op)));
-    out.extend(recounted(op).into_iter().map(|op| (Mistake::Count, op)));
+    out.extend(recounted(op));
     out.extend(renamed(program, op).map(|op| (Mistake::Barrier, op)));
     if let Op::Mbarrier(m) = op
         && let MbarrierOp::Wait(wait) = &m.op
@@ -284,19 +300,23 @@ fn narrower(op: &Op) -> Option<Op> {
 }
 
 /// The instruction with a number that is one step smaller or larger: arrivals by one, threads by a warp, bytes by 16.
-fn recounted(op: &Op) -> Vec<Op> {
-    let step: i128 = match op {
-        Op::Bar { .. } => 32,
-        Op::Mbarrier(m) if matches!(m.op, MbarrierOp::Arrive(_) | MbarrierOp::Init { .. }) => 1,
-        Op::Mbarrier(_) => 16,
-        _ => 1,
+fn recounted(op: &Op) -> Vec<(Mistake, Op)> {
+    let (mistake, step) = match op {
+        Op::Bar { .. } => (Mistake::Count, 32),
+        Op::Mbarrier(m) => match &m.op {
+            MbarrierOp::Arrive(arrive) if arrive.count.is_none() => (Mistake::Bytes, 16),
+            MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => (Mistake::Bytes, 16),
+            MbarrierOp::Arrive(_) | MbarrierOp::Init { .. } => (Mistake::Count, 1),
+            MbarrierOp::Inval | MbarrierOp::Wait(_) => return Vec::new(),
+        },
+        _ => (Mistake::Count, 1),
     };
     let by = |by: i128| {
         let mut next = op.clone();
         let found = count(&mut next)?;
         let sum = found.get().checked_add(by).filter(|sum| *sum >= 0)?;
         found.set(sum);
-        Some(next)
+        Some((mistake, next))
     };
     [-step, step].into_iter().filter_map(by).collect()
 }
@@ -341,6 +361,34 @@ fn count(op: &mut Op) -> Option<Count<'_>> {
     matches!(operand, Operand::Imm(_)).then_some(Count::Operand(operand))
 }
 
+/// A copy into shared memory that fills the next object of the same size, the first behind the last. None if there is no other,
+/// or the instruction is no such copy.
+fn elsewhere(program: &Program, op: &Op) -> Option<Op> {
+    let mut next = op.clone();
+    let Op::AsyncCopy(copy) = &mut next else { return None };
+    let dst = match copy {
+        AsyncCopy::Small(copy) => &mut copy.dst,
+        AsyncCopy::Bulk(copy) => match &mut copy.dst {
+            BulkEnd::Bytes { addr, .. } => addr,
+            BulkEnd::Tensor(_) => return None,
+        },
+        _ => return None,
+    };
+    let Address { base: Operand::Address(here), .. } = dst else { return None };
+    let object = |symbol: SymbolId| &program.objects[program.symbols[symbol.index()].object.index()];
+    let (space, bytes) = (object(*here).space, object(*here).bytes);
+    let alike = |s: &SymbolId| object(*s).space == space && object(*s).bytes == bytes;
+    let other = following((0..program.symbols.len()).map(SymbolId::at).filter(alike).collect(), *here)?;
+    (space == Space::SharedCta).then(|| *here = other)?;
+    Some(next)
+}
+
+/// The symbol behind this one, the first behind the last. None if there is no other.
+fn following(symbols: Vec<SymbolId>, here: SymbolId) -> Option<SymbolId> {
+    let behind = symbols.iter().find(|s| s.index() > here.index()).or(symbols.first());
+    behind.copied().filter(|s| *s != here)
+}
+
 /// The instruction at another barrier: the next mbarrier that the program has, or the next number.
 fn renamed(program: &Program, op: &Op) -> Option<Op> {
     let mut next = op.clone();
@@ -360,9 +408,8 @@ fn other_mbarrier(program: &Program, base: Operand) -> Option<Operand> {
     let named = |symbol: &SymbolId| {
         all().any(|i| matches!(&i.op, Op::Mbarrier(m) if m.addr.base == Operand::Address(*symbol)))
     };
-    let symbols: Vec<SymbolId> = (0..program.symbols.len()).map(SymbolId::at).filter(named).collect();
-    let behind = symbols.iter().find(|s| s.index() > here.index()).or(symbols.first());
-    behind.filter(|s| **s != here).map(|s| Operand::Address(*s))
+    let symbols = (0..program.symbols.len()).map(SymbolId::at).filter(named).collect();
+    following(symbols, here).map(Operand::Address)
 }
 
 #[cfg(test)]
@@ -378,7 +425,9 @@ mod tests {
     fn each_kind_of_mistake_is_made_where_it_can_be() {
         let program = read(
             "moire \"ring\"\n.shared .b64 full;\n.shared .b64 empty;\n.shared .b32 x;\n\
-             P0 (gpu 0, cta 0) {\n  mbarrier.init.shared::cta.b64 [full], 1;\n  mbarrier.init.shared::cta.b64 [empty], 1;\n  \
+             .shared .b8 s0[16];\n.shared .b8 s1[16];\n.global .b8 g[16];\n\
+             P0 (gpu 0, cta 0) {\n  mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [full], 16;\n  \
+             cp.async.ca.shared.global [s1], [g], 16;\n  mbarrier.init.shared::cta.b64 [full], 1;\n  mbarrier.init.shared::cta.b64 [empty], 1;\n  \
              bar.sync 0;\n  st.weak.shared.u32 [x], 1;\n  mbarrier.arrive.release.cta.shared::cta.b64 _, [full];\n}\n\
              P1 (gpu 0, cta 0) {\n  bar.sync 0;\nL:\n  mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [full], 0;\n  \
              @!p bra L;\n  ld.weak.shared.u32 r0, [x];\n  fence.sc.gpu;\n}\n",

@@ -1,9 +1,11 @@
 //! What becomes of programs with one mistake in their synchronisation.
 //!
 //! A mutant that is still clean is a question: is the instruction not needed, or does the explorer overlook something?
-//! The enumerator answers it where the program is small enough for it. All others are counted, and named by reason.
+//! The enumerator answers it where the program is small enough for it, and the operational engine where the program has
+//! nothing that it abstains from. All others are counted, and named by reason.
 
 use crate::differential::{Comparison, Difference, compare};
+use crate::operational::{self, Agreement, MODEL, unquestioned};
 use moire_cat::Model;
 use moire_explore::Limits;
 use moire_explore::judge::{About, Questions, Verdict, judge};
@@ -21,14 +23,44 @@ pub enum Fate {
     Illegal,
     /// The explorer finds something, and says it in this word.
     Caught(&'static str),
-    /// It is clean, and the enumerator finds the same executions and flags.
-    Confirmed,
-    /// It is clean; the enumerator was not asked, for this reason.
+    /// It is clean, and this second witness finds nothing either.
+    Confirmed(&'static str),
+    /// It is clean; no second witness has an answer, for this reason.
     Unconfirmed(String),
     /// There is no verdict, for this reason.
     Undecided(String),
-    /// Explorer and enumerator differ.
+    /// Explorer and second witness differ.
     Different(Box<Difference>),
+}
+
+/// Why a clean program is not confirmed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unconfirmed {
+    /// A second witness finds something else than the explorer.
+    Differs(Box<Difference>),
+    /// No second witness has an answer: the reason of the enumerator.
+    Skipped(String),
+}
+
+/// The second witness that finds what the explorer finds in a clean program.
+///
+/// # Errors
+/// There is none.
+pub fn second(program: &Program, model: &Model, naive: &NaiveLimits) -> Result<&'static str, Unconfirmed> {
+    match compare(program, model, naive) {
+        Comparison::Same { .. } => Ok("the enumerator"),
+        Comparison::Different(difference) => Err(Unconfirmed::Differs(Box::new(difference))),
+        Comparison::Skipped(reason) if model.name() != MODEL || *program != unquestioned(program) => {
+            Err(Unconfirmed::Skipped(reason))
+        }
+        Comparison::Skipped(reason) => match operational::compare(program, model, &Limits::default()) {
+            Agreement::Same => Ok("the operational engine"),
+            different @ Agreement::Different { .. } => {
+                Err(Unconfirmed::Differs(Box::new(Difference::Operational(different.both()))))
+            }
+            _ => Err(Unconfirmed::Skipped(reason)),
+        },
+    }
 }
 
 /// Whether nothing is wrong with a program under a model.
@@ -46,17 +78,17 @@ pub fn is_illegal(program: &Program) -> bool {
     validate(program).iter().any(|d| d.severity == Severity::Error && d.rule.is_some_and(refused))
 }
 
-/// Judges a mutant; asks the enumerator if it is clean.
+/// Judges a mutant; asks a second witness if it is clean.
 pub fn fate(mutant: &Mutant, model: &Model, limits: &Limits, naive: &NaiveLimits) -> Fate {
     let program = &mutant.program;
     if is_illegal(program) {
         return Fate::Illegal;
     }
     match verdicts(program, model, limits).as_slice() {
-        [Verdict::Clean(_)] => match compare(program, model, naive) {
-            Comparison::Same { .. } => Fate::Confirmed,
-            Comparison::Skipped(reason) => Fate::Unconfirmed(reason),
-            Comparison::Different(difference) => Fate::Different(Box::new(difference)),
+        [Verdict::Clean(_)] => match second(program, model, naive) {
+            Ok(witness) => Fate::Confirmed(witness),
+            Err(Unconfirmed::Skipped(reason)) => Fate::Unconfirmed(reason),
+            Err(Unconfirmed::Differs(difference)) => Fate::Different(difference),
         },
         all => match all.iter().find(|v| v.exit_code() == 10) {
             Some(wrong) => Fate::Caught(wrong.word()),

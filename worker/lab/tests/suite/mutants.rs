@@ -1,5 +1,5 @@
 //! One mistake each in the synchronisation of our own clean programs: a mutant that is still clean is confirmed by the
-//! enumerator. `moire bench mutants` tries ten thousand.
+//! enumerator or the operational engine. `moire bench mutants` tries ten thousand.
 
 use moire_cat::Variants;
 use moire_explore::Limits;
@@ -59,7 +59,7 @@ fn word(fate: &Fate) -> &'static str {
     match fate {
         Fate::Illegal => "illegal",
         Fate::Caught(_) => "caught",
-        Fate::Confirmed => "confirmed",
+        Fate::Confirmed(_) => "confirmed",
         Fate::Unconfirmed(_) => "unconfirmed",
         Fate::Undecided(_) => "undecided",
         Fate::Different(_) => "different",
