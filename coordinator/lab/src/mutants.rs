@@ -193,7 +193,7 @@ fn count(counts: &mut Counts, fate: &Fate) {
     *match fate {
         Fate::Illegal => &mut counts.illegal,
         Fate::Caught(_) => &mut counts.caught,
-        Fate::Confirmed => &mut counts.confirmed,
+        Fate::Confirmed(_) => &mut counts.confirmed,
         Fate::Unconfirmed(_) => &mut counts.unconfirmed,
         Fate::Undecided(_) => &mut counts.undecided,
         Fate::Different(_) => &mut counts.different,
