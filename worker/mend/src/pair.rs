@@ -367,7 +367,9 @@ fn barrier(program: &Program, places: &[At]) -> Option<Op> {
         lanes(*t) == lanes(first)
             && threads.iter().all(|u| !place(*u).same_cta(place(*t)) || times(*u) == times(*t))
     };
-    if threads.len() < 2 || !threads.iter().all(equal) {
+    // The lanes of a warp may meet alone.
+    let meet = threads.len() > 1 || place(first).several();
+    if !meet || !threads.iter().all(equal) {
         return None;
     }
     if threads.iter().all(|t| {
