@@ -13,7 +13,7 @@ use keep::Keep;
 use moire_cat::{Model, Variants};
 use moire_console::exit;
 use moire_console::input::load_model;
-use moire_lab::differential::campaign::{Campaign, Totals, mixed, random_settings, tcgen05};
+use moire_lab::differential::campaign::{Campaign, Totals, mixed, random_settings, tcgen05, warps};
 use moire_lab::differential::draw_tile::tile_program;
 use moire_lab::differential::grow::grow;
 use moire_naive::NaiveLimits;
@@ -76,6 +76,8 @@ enum Drawn {
     Mixed,
     /// Tensor memory, allocation, asynchronous copies, mbarriers, lanes of a warp
     Tcgen05,
+    /// Warps of two to four lanes, each lane a thread, or joined
+    Lanes,
     /// Tile blocks: elements, tokens, masks
     TileIr,
     /// All of these in turn, each program under one shipped model or setting
@@ -91,6 +93,8 @@ impl SelfCheck {
 }
 
 impl Drawn {
+    const KINDS: [Drawn; 4] = [Drawn::Mixed, Drawn::Tcgen05, Drawn::Lanes, Drawn::TileIr];
+
     /// Names the model whose switches are drawn.
     fn switched(self) -> &'static str {
         if self == Drawn::TileIr { "tile-ir" } else { "ptx" }
@@ -101,14 +105,15 @@ impl Drawn {
         match self {
             Drawn::Mixed => Some(mixed(seed)),
             Drawn::Tcgen05 => tcgen05(seed),
+            Drawn::Lanes => warps(seed),
             Drawn::TileIr => tile_program(seed),
-            Drawn::All => Drawn::of(seed).program(seed / 3),
+            Drawn::All => Drawn::of(seed).program(seed / 4),
         }
     }
 
     /// Returns the kind of program of a seed with `--draw all`.
     fn of(seed: u64) -> Drawn {
-        [Drawn::Mixed, Drawn::Tcgen05, Drawn::TileIr][usize::try_from(seed % 3).unwrap_or(0)]
+        Drawn::KINDS[usize::try_from(seed % 4).unwrap_or(0)]
     }
 
     /// Lists the models under which programs are compared, unless others are named.
@@ -116,7 +121,7 @@ impl Drawn {
         match self {
             // Mixed programs have no tile blocks.
             Drawn::Mixed => moire_models::names().filter(|name| *name != "tile-ir").collect(),
-            Drawn::Tcgen05 => vec!["ptx"],
+            Drawn::Tcgen05 | Drawn::Lanes => vec!["ptx"],
             Drawn::TileIr => vec!["tile-ir"],
             Drawn::All => moire_models::names().collect(),
         }
@@ -137,7 +142,7 @@ impl Turns {
             let random = random.iter().map(|v| load(drawn.switched(), v)).collect::<Result<_>>()?;
             Ok((drawn, shipped, random))
         };
-        [Drawn::Mixed, Drawn::Tcgen05, Drawn::TileIr].into_iter().map(one).collect::<Result<_>>().map(Turns)
+        Drawn::KINDS.into_iter().map(one).collect::<Result<_>>().map(Turns)
     }
 
     fn of(&self, seed: u64) -> &Model {

@@ -111,6 +111,13 @@ settings! {
         /// They always wait.
         Together = "together",
     }
+    /// Lanes that have exited and that the mask of `bar.warp.sync` names.
+    exited_lanes: ExitedLanes = "exited-lanes" {
+        /// Are waited for, for ever.
+        Awaited = "hang",
+        /// Are not waited for.
+        Skipped = "skip",
+    }
     /// What `dealloc` may give back.
     deallocation: Deallocation = "deallocation" {
         /// A whole allocation.

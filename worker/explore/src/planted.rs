@@ -35,6 +35,18 @@ pub enum Planted {
     HalfWaits,
     /// Read-modify-writes of different bytes are taken to compete for their source.
     SharesAnywhere,
+    /// Lanes that exchange values are ordered, as by `bar.warp.sync`.
+    ExchangeOrders,
+    /// Lanes that exchange values wait for nobody.
+    ExchangePasses,
+    /// `bar.warp.sync` orders nothing.
+    WarpSyncBare,
+    /// All lanes of the warp are waited for, whatever the mask.
+    MasksIgnored,
+    /// Lanes that are joined arrive at an mbarrier as one.
+    LanesOnce,
+    /// Exchanges wait for lanes that have exited.
+    ExitedAwaited,
     /// Threads count as alike wherever they are.
     AlikeAnywhere,
     /// Threads count as alike whatever conditions ask of them.
@@ -66,6 +78,16 @@ impl Planted {
         Planted::NeverStuck,
         Planted::FirstPhase,
         Planted::AlwaysHangs,
+    ];
+
+    /// Those of what lanes of a warp do together. A comparison of drawn warps finds them.
+    pub const LANES: [Planted; 6] = [
+        Planted::ExchangeOrders,
+        Planted::ExchangePasses,
+        Planted::WarpSyncBare,
+        Planted::MasksIgnored,
+        Planted::LanesOnce,
+        Planted::ExitedAwaited,
     ];
 
     /// Those of what is pruned in front of loops that may spin.

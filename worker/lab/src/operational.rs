@@ -77,9 +77,11 @@ pub fn explored(program: &Program, model: &Model, limits: &Limits) -> Result<Kin
     Ok(out)
 }
 
-/// The program without questions about final states, which the operational engine does not answer.
+/// The program without questions about final states, which the operational engine does not answer, and with few threads for
+/// each warp.
 pub fn unquestioned(program: &Program) -> Program {
-    Program { conditions: Vec::new(), filter: None, ..program.clone() }
+    let program = Program { conditions: Vec::new(), filter: None, ..program.clone() };
+    moire_program::lanes::joined(&program).into_owned()
 }
 
 /// The answer of the operational engine under the settings of a model, possibly with a planted bug.

@@ -35,6 +35,8 @@ pub(super) struct Readings {
     pub(super) together: bool,
     /// Whether a part of an allocation may be deallocated.
     pub(super) partly: bool,
+    /// Whether `bar.warp.sync` waits for lanes that have exited.
+    pub(super) exited: bool,
 }
 
 /// The first thread of the CTA and, for a pair, the first thread of the other CTA.
@@ -56,6 +58,19 @@ pub(super) fn allocation(
     out: &mut Paths,
 ) -> Result<(), Refusal> {
     let Op::Tcgen05(op) = &instr.op else { return Ok(()) };
+    let own = &run.program.threads[run.thread].place;
+    let also = |t: usize| {
+        let thread = &run.program.threads[t];
+        let near = run.memory.cta[t] == run.memory.cta[run.thread] && thread.place.warp == own.warp;
+        near && thread.place.mask != 0 && thread.body.iter().any(|i| i.op.extended() == Some(op.name()))
+    };
+    // The thread with the lowest lanes does it for the warp.
+    let lower = |t: usize| run.program.threads[t].place.lane() < own.lane();
+    if own.mask != 0 && (0..run.program.threads.len()).any(|t| lower(t) && also(t)) {
+        s.pc += 1;
+        todo.push(s);
+        return Ok(());
+    }
     let ctas = both(run, op)?;
     let count = |s: &State, count: &Operand, exclusive: bool| {
         let n = low(run.operand(s, *count).0, 32);

@@ -11,9 +11,9 @@
 
 use super::allocator::Readings;
 use super::event::{Barrier, Path, Refusal, Stop};
-use super::exchange::{Answer, Circle, Gift, answer};
+use super::exchange::{Answer, Circle, Form, Gift, answer, takes_part};
 use super::space::Memory;
-use moire_program::ir::{BarRed, Exchange, Op, Operand, Program};
+use moire_program::ir::{BarRed, Op, Operand, Program};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,7 @@ enum Kind {
     Named,
     Cluster,
     Warp,
-    Exchange(Option<Exchange>),
+    Exchange(Form),
 }
 
 type Object = (Kind, usize, u128, Option<u32>);
@@ -310,15 +310,30 @@ impl Scene<'_> {
             None => self.same_cluster(t, object.1),
             Some(mask) => {
                 let place = &self.program.threads[t].place;
-                let named = place.mask == 0 || u128::from(place.mask) & mask != 0;
+                let named = match uses[i].gives {
+                    Some((circle, ..)) => takes_part(&self.program.threads[t], circle),
+                    None => place.mask == 0 || u128::from(place.mask) & mask != 0,
+                };
                 self.same_warp(t, object.1) && named
             }
         };
         let arrived = |t: usize, p: usize| {
             (0..uses.len()).any(|i| uses[i].at.0 == t && uses[i].arrives && phase[i] == p)
         };
+        // Lanes that a mask names and that have come, the exited ones where nobody waits for them.
+        let came = |t: usize, p: usize| {
+            let here = (0..uses.len()).filter(|j| uses[*j].at.0 == t && phase[*j] == p);
+            here.fold(0, |all, j| all | u128::from(lanes(j)))
+        };
+        let all_came = |i: usize, t: usize, p: usize| {
+            let own = u128::from(self.program.threads[t].place.lanes());
+            uses[i].count.unwrap_or(0) & own & !came(t, p) == 0
+        };
+        let waits_for_exited = self.readings.exited && object.0 == Kind::Warp;
         let complete = |i: usize, p: usize| {
-            (0..self.paths.len()).filter(|t| member(i, *t)).all(|t| arrived(t, p) || self.done(t))
+            (0..self.paths.len())
+                .filter(|t| member(i, *t))
+                .all(|t| if waits_for_exited { all_came(i, t, p) } else { arrived(t, p) || self.done(t) })
         };
         let mut out = Phases::default();
         for i in 0..uses.len() {

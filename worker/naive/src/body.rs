@@ -158,6 +158,9 @@ impl Runner<'_> {
                 continue;
             }
             self.hold(&mut s, instr, runs);
+            if runs {
+                exchange::whole(self, &mut s, instr, out)?;
+            }
             match &instr.op {
                 _ if !runs => s.pc += 1,
                 Op::Bra { target } => {

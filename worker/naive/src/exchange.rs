@@ -11,11 +11,22 @@ use super::state::{Paths, Runner, State};
 use super::tags::bit;
 use moire_cat::vocabulary::sets;
 use moire_execution::leaf::flag;
-use moire_program::ir::{AluOp, AtomOp, Collective, Control, Exchange, Instr, Op, Operand, Shuffle, Vote};
+use moire_program::ir::{
+    AluOp, AtomOp, Collective, Control, Exchange, Instr, Op, Operand, Shuffle, Tcgen05, Thread, Vote,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which exchange: its form, `None` for an election, and its mask.
-pub(super) type Circle = (Option<Exchange>, u32);
+/// Why lanes meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Form {
+    Election,
+    Values(Exchange),
+    /// The whole warp executes the instruction of this name.
+    Whole(&'static str),
+}
+
+/// Which exchange: its form and its mask.
+pub(super) type Circle = (Form, u32);
 
 /// What the lanes of one thread give: these lanes, those whose predicate holds, a value, and where a shuffle takes its value from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,21 +43,33 @@ pub(super) type Pool = BTreeMap<(usize, Circle), BTreeSet<Gift>>;
 /// The answer of an exchange: a value, a second predicate, and whether the value is that of a lane which is not there.
 pub(super) type Answer = (u32, bool, bool);
 
-/// Other threads of the warp with lanes of the mask.
-fn others(run: &Runner<'_>, mask: u32) -> Vec<usize> {
+/// Whether a thread is one of those that meet.
+pub(super) fn takes_part(thread: &Thread, (form, mask): Circle) -> bool {
+    let has = |name: &str| thread.body.iter().any(|i| i.op.extended() == Some(name));
+    match form {
+        Form::Whole(name) => has(name),
+        Form::Election | Form::Values(_) => thread.place.mask == 0 || thread.place.mask & mask != 0,
+    }
+}
+
+/// Other threads of the warp that take part.
+fn others(run: &Runner<'_>, circle: Circle) -> Vec<usize> {
     let own = &run.program.threads[run.thread].place;
     let near = |t: &usize| {
         let place = &run.program.threads[*t].place;
         *t != run.thread && run.memory.cta[*t] == run.memory.cta[run.thread] && place.warp == own.warp
     };
-    let named = |t: &usize| run.program.threads[*t].place.mask & mask != 0;
+    let named = |t: &usize| {
+        let thread = &run.program.threads[*t];
+        thread.place.mask != 0 && takes_part(thread, circle)
+    };
     (0..run.program.threads.len()).filter(|t| own.mask != 0 && near(t) && named(t)).collect()
 }
 
 /// Whether an instruction is an election in which other threads take part.
 pub(super) fn waits(run: &Runner<'_>, s: &State, op: &Op) -> bool {
     matches!(op, Op::Control(Control::Elect { mask, .. })
-        if !others(run, narrow(run.operand(s, *mask).0)).is_empty())
+        if !others(run, (Form::Election, narrow(run.operand(s, *mask).0))).is_empty())
 }
 
 fn narrow(value: u128) -> u32 {
@@ -62,13 +85,17 @@ pub(super) fn exchange(
     out: &mut Paths,
 ) -> Result<(), Refusal> {
     let (circle, gift, data) = mine(run, &s, instr)?;
-    if run.program.threads[run.thread].place.mask != 0 && s.lanes.active & !circle.1 != 0 {
+    let placed = run.program.threads[run.thread].place.mask != 0;
+    if placed && s.lanes.active & !circle.1 != 0 {
         s.flags.insert(flag::MASK);
     }
-    let others = others(run, circle.1);
-    if others.is_empty() {
-        return hand_back(s, instr, (answer(circle, &gift, &[gift]), data), todo);
+    let others = others(run, circle);
+    let outside = placed && s.lanes.active & circle.1 == 0;
+    if others.is_empty() || outside {
+        let (value, second, nobody) = answer(circle, &gift, &[gift]);
+        return hand_back(s, instr, ((value, second, nobody && !outside), data), todo);
     }
+    let all = others.len() + 1;
     if s.lanes.others_to_run() {
         return Err(Refusal::Unsupported("a wait in one of two arms".into()));
     }
@@ -84,18 +111,47 @@ pub(super) fn exchange(
             return Err(Refusal::TooMany("ways to take part in an exchange"));
         }
     }
-    let answers: BTreeSet<Answer> = companies.iter().map(|c| answer(circle, &gift, c)).collect();
-    for (n, answer) in answers.into_iter().enumerate() {
-        let mut next = s.clone();
-        let mut e = run.event(&next, bit(sets::B) | bit(sets::COLLECTIVE), None);
+    // Where nobody gives the value because somebody has exited, there is no path: the program is refused by the explorer.
+    let given = |c: &Vec<Gift>| Some(answer(circle, &gift, c)).filter(|a| !a.2 || c.len() == all);
+    let answers: BTreeSet<Answer> = companies.iter().filter_map(given).collect();
+    let arrival = |s: &mut State, answer: Answer| {
+        let mut e = run.event(s, bit(sets::B) | bit(sets::COLLECTIVE), None);
         e.data = data;
         e.barrier = Some(Barrier::Exchange { circle, gift, answer });
-        Runner::push(&mut next, e);
-        if n == 0 {
-            run.end(next.clone(), Stop::AtBarrier, out);
-        }
+        Runner::push(s, e);
+    };
+    let mut stuck = s.clone();
+    arrival(&mut stuck, (0, false, false));
+    run.end(stuck, Stop::AtBarrier, out);
+    for answer in answers {
+        let mut next = s.clone();
+        arrival(&mut next, answer);
         hand_back(next, instr, (answer, data), todo)?;
     }
+    Ok(())
+}
+
+/// Waits for the other threads of the warp that have the instruction, which the whole warp executes (`.sync.aligned`).
+pub(super) fn whole(run: &Runner<'_>, s: &mut State, instr: &Instr, out: &mut Paths) -> Result<(), Refusal> {
+    let name = match &instr.op {
+        Op::Tcgen05(op) => Some(op.name())
+            .filter(|_| !op.by_one_thread() && !matches!(op, Tcgen05::FenceBefore | Tcgen05::FenceAfter)),
+        Op::Wgmma(op) => Some(op.name()),
+        _ => None,
+    };
+    let Some(circle) = name.map(|name| (Form::Whole(name), u32::MAX)) else { return Ok(()) };
+    if run.program.threads[run.thread].place.mask == 0 || others(run, circle).is_empty() {
+        return Ok(());
+    }
+    if s.lanes.others_to_run() {
+        return Err(Refusal::Unsupported("a wait in one of two arms".into()));
+    }
+    let gift = Gift { lanes: s.lanes.active, votes: 0, value: 0, from: [0; 2] };
+    let mut e = run.event(s, bit(sets::B) | bit(sets::COLLECTIVE), None);
+    e.barrier = Some(Barrier::Exchange { circle, gift, answer: (0, false, false) });
+    Runner::push(s, e);
+    run.end(s.clone(), Stop::AtBarrier, out);
+    s.instructions += 1;
     Ok(())
 }
 
@@ -112,11 +168,11 @@ fn mine(run: &Runner<'_>, s: &State, instr: &Instr) -> Result<(Circle, Gift, Eve
             if lanes.count_ones() > 1 && lane_by_lane(c.form, gift.from) {
                 return Err(Refusal::Unsupported("an exchange that differs among lanes of a thread".into()));
             }
-            Ok(((Some(c.form), narrow(mask)), gift, a | b | by.1 | clamp.1))
+            Ok(((Form::Values(c.form), narrow(mask)), gift, a | b | by.1 | clamp.1))
         }
         Op::Control(Control::Elect { mask, .. }) => {
             let (mask, data) = run.operand(s, *mask);
-            Ok(((None, narrow(mask)), gift, data))
+            Ok(((Form::Election, narrow(mask)), gift, data))
         }
         _ => Err(Refusal::Unsupported("this exchange".into())),
     }
@@ -186,8 +242,9 @@ pub(super) fn answer((form, mask): Circle, own: &Gift, all: &[Gift]) -> Answer {
     let equal = set(&|g| g.1 == own.value);
     let plain = |value: u32| (value, false, false);
     match form {
-        None => plain(given.keys().next().map_or(32, |lane| u32::try_from(*lane).unwrap_or(32))),
-        Some(Exchange::Vote(vote)) => {
+        Form::Whole(_) => plain(0),
+        Form::Election => plain(given.keys().next().map_or(32, |lane| u32::try_from(*lane).unwrap_or(32))),
+        Form::Values(Exchange::Vote(vote)) => {
             let yes = set(&|g| g.0);
             plain(match vote {
                 Vote::Ballot => yes,
@@ -196,14 +253,14 @@ pub(super) fn answer((form, mask): Circle, own: &Gift, all: &[Gift]) -> Answer {
                 Vote::Uni => u32::from(yes == 0 || yes == everybody),
             })
         }
-        Some(Exchange::MatchAny) => plain(equal),
-        Some(Exchange::MatchAll) if equal == everybody => (everybody, true, false),
-        Some(Exchange::MatchAll) => plain(0),
-        Some(Exchange::Reduce(op, ty)) => {
+        Form::Values(Exchange::MatchAny) => plain(equal),
+        Form::Values(Exchange::MatchAll) if equal == everybody => (everybody, true, false),
+        Form::Values(Exchange::MatchAll) => plain(0),
+        Form::Values(Exchange::Reduce(op, ty)) => {
             let values = given.values().map(|g| u128::from(g.1));
             plain(values.reduce(|a, b| alu(folding(op), ty, a, b)).map_or(0, narrow))
         }
-        Some(Exchange::Shuffle(way)) => {
+        Form::Values(Exchange::Shuffle(way)) => {
             let lane = own.lanes.trailing_zeros().cast_signed();
             let (source, inside) = source(way, lane, own.from);
             let there = usize::try_from(if inside { source } else { lane }).ok().and_then(|j| given.get(&j));

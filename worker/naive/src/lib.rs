@@ -36,6 +36,7 @@ mod flow;
 mod history;
 mod judge;
 mod lanes;
+mod literal;
 mod mbarrier;
 mod motion;
 mod operands;
@@ -59,7 +60,7 @@ use history::{Histories, Meaning, histories, meaning, orders};
 use judge::{Constants, Execution, Graph, Judge};
 use moire_cat::Model;
 use moire_cat::contract::{
-    Control, Deallocation, FailedCas, MaskedLanes, PairRelease, WideAccesses, YieldedTokens,
+    Control, Deallocation, ExitedLanes, FailedCas, MaskedLanes, PairRelease, WideAccesses, YieldedTokens,
 };
 use moire_cat::vocabulary::{rels, sets};
 use moire_execution::leaf::{LeafFacts, LeafKey, seen_registers};
@@ -135,13 +136,14 @@ pub struct NaiveSummary {
     pub cut: bool,
 }
 
-/// Visits every execution of `program` that `model` admits.
+/// Visits every execution of `program` that `model` admits. Lanes that are not joined are threads.
 pub fn enumerate(
     program: &Program,
     model: &Model,
     limits: &NaiveLimits,
     visitor: &mut dyn FnMut(LeafFacts) -> ControlFlow<()>,
 ) -> Result<NaiveSummary, Skip> {
+    let program = &literal::literal(program);
     if let Some((what, _)) = unmodelled(program, model) {
         return Err(Skip::Unsupported(what));
     }
@@ -152,6 +154,7 @@ pub fn enumerate(
 
 /// Counts the candidates of `program` before orders of writes multiply them. Nothing is judged.
 pub fn weigh(program: &Program, model: &Model, limits: &NaiveLimits) -> Result<u64, Skip> {
+    let program = &literal::literal(program);
     if let Some((what, _)) = unmodelled(program, model) {
         return Err(Skip::Unsupported(what));
     }
@@ -213,6 +216,7 @@ impl<'a> Search<'a> {
                 alone: settings.pair_release != PairRelease::Together,
                 together: settings.pair_release != PairRelease::Alone,
                 partly: settings.deallocation == Deallocation::Parts,
+                exited: settings.exited_lanes == ExitedLanes::Awaited,
             },
             dealt: Dealt::default(),
             summary: Cell::default(),

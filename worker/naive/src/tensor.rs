@@ -228,6 +228,16 @@ fn masked(run: &Runner<'_>, s: &State, mma: &Mma, ctas: &[usize], cta: usize) ->
     if run.rules.masks { all } else { 0 }
 }
 
+/// Whether the active lanes of this thread move a lane of tensor memory, of which each lane of the warp moves its own.
+fn moved_here(run: &Runner<'_>, s: &State, op: &Tcgen05, lane: u32) -> bool {
+    let own = match op {
+        Tcgen05::Load(l) => l.shape == MoveShape::L32x32b,
+        Tcgen05::Store(w) => w.shape == MoveShape::L32x32b,
+        _ => false,
+    };
+    !own || run.program.threads[run.thread].place.mask == 0 || s.lanes.active >> lane & 1 == 1
+}
+
 /// The columns behind one address of an instruction, in each CTA.
 fn columns(
     run: &Runner<'_>,
@@ -251,6 +261,9 @@ fn columns(
         for lane in cells.lanes.clone().map(|lane| lane + (at >> 16)) {
             if moves && !own.contains(&lane) {
                 flags.push(flag::LANES);
+            }
+            if !moved_here(run, s, op, lane - (at >> 16)) {
+                continue;
             }
             match lane {
                 0..128 => lanes |= 1 << lane,

@@ -32,10 +32,17 @@ pub(super) fn barrier(
         _ => return Ok(()),
     };
     if let Barrier::Warp { mask } = barrier
-        && run.program.threads[run.thread].place.mask & s.lanes.active & !u32::try_from(mask).unwrap_or(0)
-            != 0
+        && run.program.threads[run.thread].place.mask != 0
     {
-        s.flags.insert(flag::MASK);
+        let mask = u32::try_from(mask).unwrap_or(0);
+        if s.lanes.active & !mask != 0 {
+            s.flags.insert(flag::MASK);
+        }
+        if s.lanes.active & mask == 0 {
+            s.pc += 1;
+            todo.push(s);
+            return Ok(());
+        }
     }
     if !takes_place(&mut s, &barrier) {
         s.pc += 1;

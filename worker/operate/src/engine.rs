@@ -351,6 +351,8 @@ pub(crate) struct Reach {
     pub(crate) ordered: bool,
     /// The levels pass.
     pub(crate) levels: bool,
+    /// Of the order of tensor memory, what is complete passes.
+    pub(crate) completed: bool,
 }
 
 /// Adds a vector to what a thread knows.
@@ -360,6 +362,9 @@ pub(crate) fn learn(e: &Engine<'_>, s: &mut State, thread: usize, vector: &Rows,
     if reach.ordered {
         s.rows.add(first + row::ORDERED, &vector.get(row::ORDERED));
         s.rows.add(first + row::ISSUED, &vector.get(row::ISSUED));
+    }
+    if reach.completed {
+        s.rows.add(first + row::ORDERED, &vector.get(row::ORDERED));
     }
     if reach.levels {
         for at in row::BASE..e.carriers.vector() {

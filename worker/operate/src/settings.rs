@@ -93,6 +93,12 @@ pub struct Settings {
     pub commits_in_order: bool,
     /// Q3: `bar.warp.sync` does not synchronise.
     pub bare_warp_barrier: bool,
+    /// WL: what a wait has completed is ordered by a rendezvous of lanes.
+    pub lanes_complete: bool,
+    /// EX: `bar.warp.sync` does not wait for lanes that have exited.
+    pub exited_skipped: bool,
+    /// RV: a rendezvous of lanes orders the life of an mbarrier.
+    pub lanes_order_life: bool,
     /// Q4: an asynchronous event stands where it was issued.
     pub stands_at_issue: bool,
     /// Q5: a relaxed cluster barrier synchronises.
@@ -132,6 +138,9 @@ impl Settings {
             slot_in_order: false,
             commits_in_order: false,
             bare_warp_barrier: false,
+            lanes_complete: false,
+            exited_skipped: false,
+            lanes_order_life: false,
             stands_at_issue: false,
             relaxed_cluster_synchronises: false,
             free_write_after_read: false,
@@ -149,6 +158,9 @@ impl Settings {
             complete_by_use: true,
             slot_in_order: true,
             commits_in_order: true,
+            lanes_complete: true,
+            exited_skipped: true,
+            lanes_order_life: true,
             free_write_after_read: true,
             ..Settings::letter()
         }
@@ -218,6 +230,9 @@ impl Settings {
             slot_in_order: b("TQ32"),
             commits_in_order: b("TQ33"),
             bare_warp_barrier: b("Q3"),
+            lanes_complete: b("WL"),
+            exited_skipped: b("EX"),
+            lanes_order_life: b("RV"),
             stands_at_issue: is("Q4", "A"),
             relaxed_cluster_synchronises: b("Q5"),
             free_write_after_read: b("Q11") || is("Q11", "C"),
@@ -231,7 +246,7 @@ mod tests {
 
     #[test]
     fn switches_select_readings_and_others_are_refused_by_name() {
-        let practice = ["TQ5", "TQ7", "TQ10", "TQ11", "TQ15", "TQ30", "TQ32", "TQ33"];
+        let practice = ["TQ5", "TQ7", "TQ10", "TQ11", "TQ15", "TQ30", "TQ32", "TQ33", "WL", "EX", "RV"];
         let value = |name: &str| match name {
             "Q11" => Some("C"),
             _ => practice.contains(&name).then_some("B"),

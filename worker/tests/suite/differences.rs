@@ -33,7 +33,8 @@ fn pairs(oracles: &Oracles) -> Vec<(String, String)> {
     let ptx = oracles.model("ptx").expect("the shipped model loads");
     let mut switches: Vec<_> = ptx.switches().iter().collect();
     let number = |name: &str| {
-        let (family, number) = name.split_once('Q').expect("Q and a number, perhaps behind a letter");
+        // Those about lanes have no number.
+        let Some((family, number)) = name.split_once('Q') else { return (format!("Z{name}"), 0) };
         (family.to_owned(), number.parse::<u32>().expect("a number"))
     };
     switches.sort_by_key(|s| number(&s.name));
@@ -176,6 +177,8 @@ const OUT_OF_REACH: &[(&str, &str)] = &[
     ("ptx:TQ31=B", "copies/load-cumulative"),
     ("ptx:TQ32=B", "tcgen05/alloc-under-copy"),
     ("ptx:TQ33=B", "tcgen05/commit-commit"),
+    ("ptx:RV=B", "switches/rv-vote-inval"),
+    ("ptx:WL=B", "switches/wl-elect-arrive"),
     ("ptx:TQ18=B", "tcgen05/pair-dealloc-crosswise"),
     ("ptx:TQ18=C", "tcgen05/pair-dealloc-crosswise"),
     ("ptx:TQ19=B", "tcgen05/pair-pipeline"),

@@ -52,3 +52,48 @@ fn threads_of_one_warp_share_no_lane() {
     assert!(shared("lanes 0,2", "lanes 1-2 joined"));
     assert!(!shared("lanes 0,2", "lanes 1,3-4 joined"));
 }
+
+#[test]
+fn exchanges_print_and_read_back() {
+    let lines = [
+        "vote.sync.all.pred p, q, 3",
+        "vote.sync.uni.pred p, !q, -1",
+        "vote.sync.ballot.b32 r, q, m",
+        "shfl.sync.up.b32 r|p, s, 1, 0, 15",
+        "shfl.sync.idx.b32 r, 7, s, 31, 4294967295",
+        "match.any.sync.b32 r, s, 15",
+        "match.all.sync.b32 r|p, s, 15",
+        "redux.sync.add.u32 r, s, 15",
+        "redux.sync.max.s32 r, s, 15",
+        "redux.sync.xor.b32 r, s, 15",
+    ];
+    for line in lines {
+        let text = format!("moire \"t\"\nP0 (gpu 0, cta 0, lane 0) {{ {line}; }}\n");
+        let program = parse(&text, Format::Native).unwrap_or_else(|e| panic!("{line}: {e}"));
+        assert!(print(&program).contains(line), "{}", print(&program));
+        assert_eq!(parse(&print(&program), Format::Native).ok(), Some(program), "{line}");
+    }
+    let wrong =
+        ["vote.sync.some.pred p, q, 3", "vote.sync.any.pred p, 1, 3", "match.any.sync.b32 r|p, s, 15"];
+    for line in wrong.iter().chain(&["redux.sync.sub.u32 r, s, 15", "shfl.idx.b32 r, s, 0, 31"]) {
+        let text = format!("moire \"t\"\nP0 (gpu 0, cta 0, lane 0) {{ {line}; }}\n");
+        assert!(parse(&text, Format::Native).is_err(), "{line}");
+    }
+}
+
+#[test]
+fn forms_of_exchanges_are_different_programs() {
+    let lines = [
+        "vote.sync.any.pred p, q, 3",
+        "vote.sync.any.pred p, !q, 3",
+        "vote.sync.any.pred p, q, 1",
+        "vote.sync.all.pred p, q, 3",
+        "elect.sync _|p, 3",
+    ];
+    let id = |line: &&str| {
+        let text = format!("moire \"t\"\nP0 (gpu 0, cta 0, lane 0) {{ .reg p, q; {line}; }}\n");
+        canonical(&parse(&text, Format::Native).expect("it is legal")).id
+    };
+    let ids: std::collections::BTreeSet<_> = lines.iter().map(id).collect();
+    assert_eq!(ids.len(), lines.len());
+}

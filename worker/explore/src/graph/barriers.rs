@@ -5,8 +5,9 @@
 use super::events::Events;
 use super::ids::EventId;
 use super::row;
+use crate::planted::Planted;
 use crate::thread::collective::{Gift, result};
-use crate::thread::event::barrier::{BarrierObject, BarrierUse};
+use crate::thread::event::barrier::{BarrierObject, BarrierUse, meet, names};
 use crate::thread::flow::successors;
 use crate::thread::ids::Table;
 use crate::thread::trace::TraceEnd;
@@ -18,24 +19,6 @@ use moire_program::ir::*;
 pub(crate) struct Phases {
     /// By event.
     pub(crate) of: Table<EventId, Option<u16>>,
-}
-
-/// Whether two threads share barriers of this kind.
-pub(crate) fn meet(program: &Program, object: &BarrierObject, a: ThreadId, b: ThreadId) -> bool {
-    let (p, q) = (&program.threads[a.index()].place, &program.threads[b.index()].place);
-    match object {
-        BarrierObject::Cta { .. } => p.same_cta(q),
-        BarrierObject::Cluster => p.includes(Scope::Cluster, q),
-        BarrierObject::Warp { .. } | BarrierObject::Collective { .. } => {
-            a == b || (p.same_cta(q) && p.warp == q.warp && p.lane().is_some() && q.lane().is_some())
-        }
-    }
-}
-
-/// Whether a thread is among those a barrier waits for.
-pub(crate) fn names(program: &Program, object: &BarrierObject, thread: ThreadId) -> bool {
-    let lanes = program.threads[thread.index()].place.lanes();
-    !matches!(object, BarrierObject::Warp { mask } | BarrierObject::Collective { mask, .. } if mask & lanes == 0)
 }
 
 impl Phases {
@@ -181,7 +164,13 @@ impl Phases {
             let relation = match barrier.object {
                 BarrierObject::Cta { .. } => rels::SYNCBAR,
                 BarrierObject::Cluster => rels::SYNC_CLUSTER,
+                BarrierObject::Warp { .. } if g.front.planted == Some(Planted::WarpSyncBare) => {
+                    rels::RENDEZVOUS
+                }
                 BarrierObject::Warp { .. } => rels::SYNC_WARP,
+                BarrierObject::Collective { .. } if g.front.planted == Some(Planted::ExchangeOrders) => {
+                    rels::SYNC_WARP
+                }
                 BarrierObject::Collective { .. } => rels::RENDEZVOUS,
             };
             let ordered = relation != rels::RENDEZVOUS;
@@ -231,7 +220,10 @@ impl Phases {
                     && g[c].barrier().is_some_and(|b| b.arrives)
             })
         };
-        let exited = |t: ThreadId| g.threads[t].trace.end == TraceEnd::Done;
+        let planted = g.front.planted;
+        let awaited = planted == Some(Planted::ExitedAwaited)
+            && matches!(barrier.object, BarrierObject::Collective { .. });
+        let exited = |t: ThreadId| !awaited && g.threads[t].trace.end == TraceEnd::Done;
         match (barrier.object, barrier.count) {
             (BarrierObject::Cta { .. }, Some(count)) => {
                 let phase = if dialect(&barrier) { 0 } else { phase };
@@ -242,9 +234,19 @@ impl Phases {
                 .static_bars(g, thread, number, instance)
                 .into_iter()
                 .all(|(t, pc)| self.reached(g, t, pc)),
+            (BarrierObject::Collective { .. }, _) if planted == Some(Planted::ExchangePasses) => true,
+            (BarrierObject::Warp { mask }, _) if g.front.exited_awaited => {
+                let came = |t: ThreadId| {
+                    let here = all().filter(|c| g[*c].thread == Some(t) && self.of[*c] == Some(phase));
+                    here.fold(0, |lanes, c| lanes | g[c].emitted.lanes.active)
+                };
+                let named = |t: ThreadId| mask & g.code(t).place.lanes();
+                let here = |t: &ThreadId| meet(g.program, &barrier.object, thread, *t);
+                g.threads.ids().filter(here).all(|t| named(t) & !came(t) == 0)
+            }
             (object, _) => g.threads.ids().all(|t| {
                 !meet(g.program, &object, thread, t)
-                    || !names(g.program, &object, t)
+                    || !(names(g.program, &object, t) || planted == Some(Planted::MasksIgnored))
                     || arrived(t)
                     || exited(t)
             }),

@@ -198,7 +198,8 @@ impl<'a> Judge<'a> {
             self.decide(leaf);
         }
         if about == About::All {
-            self.mixed |= leaf.flags().iter().any(|f| flag_verdict(f) == Verdict::Undefined);
+            self.mixed |=
+                leaf.flags().iter().any(|f| f.ends_with("-race") && flag_verdict(f) == Verdict::Undefined);
             if !leaf.flags().is_empty() {
                 self.findings.extend(leaf.findings());
             }

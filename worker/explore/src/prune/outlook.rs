@@ -12,13 +12,12 @@
 //! For example, the worker warps of compiled kernels loop on a word of shared memory behind a barrier of the CTA. They
 //! leave no choice open, because they get there only once the barrier lets them.
 
-use crate::graph::barriers::{meet, names};
 use crate::graph::graph::{Answers, Graph};
 use crate::graph::ids::EventId;
 use crate::graph::mbarriers::{Floor, Stage};
 use crate::graph::row;
 use crate::thread::event::Kind;
-use crate::thread::event::barrier::{BarrierObject, BarrierUse};
+use crate::thread::event::barrier::{BarrierObject, BarrierUse, meet, names};
 use crate::thread::event::mbarrier::{Act, MbarUse, Object};
 use crate::thread::flow::Flow;
 use crate::thread::ids::Table;

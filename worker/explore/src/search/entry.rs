@@ -17,7 +17,7 @@ use crate::thread::trace::FrontEnd;
 use crate::thread::width::most_events;
 use crate::visit::{Abstain, Bound, LeafView, Limits, Summary, Visitor};
 use moire_cat::Model;
-use moire_cat::contract::{Control, FailedCas, MaskedLanes, WideAccesses, YieldedTokens};
+use moire_cat::contract::{Control, ExitedLanes, FailedCas, MaskedLanes, WideAccesses, YieldedTokens};
 use moire_execution::leaf::seen_registers;
 use moire_execution::unmodelled;
 use moire_program::ir::Program;
@@ -117,6 +117,7 @@ fn explore_job(
         reconverging: settings.control == Control::Reconverges,
         both_arms: settings.yielded_tokens == YieldedTokens::OfBoth,
         masked_too: settings.masked_lanes == MaskedLanes::Written,
+        exited_awaited: settings.exited_lanes == ExitedLanes::Awaited,
         loop_bound: job.limits.loop_bound,
     };
     let flow = |(t, thread)| Rc::new(Flow::new(thread, || seen_registers(program, t)));

@@ -1,6 +1,7 @@
 //! Instructions of the allocator of tensor memory as events (PTX ISA 9.2, 9.7.16.7).
 
 use super::access;
+use super::collective;
 use super::event::allocator::{AllocAct, AllocUse};
 use super::event::labels::labels;
 use super::event::{Emitted, Kind};
@@ -12,12 +13,27 @@ use moire_execution::columns;
 use moire_execution::leaf::truncate;
 use moire_program::ir::*;
 
+/// Whether no thread of the warp with lower lanes has such an instruction.
+fn leads<V: View>(m: &Machine<'_, V>, op: &Tcgen05) -> bool {
+    let own = m.place();
+    let before = |t: &Thread| {
+        let near = t.place.same_cta(own) && t.place.warp == own.warp && t.place.mask != 0;
+        near && t.place.lane() < own.lane() && t.body.iter().any(|i| i.op.extended() == Some(op.name()))
+    };
+    !m.program.threads.iter().any(before)
+}
+
 pub(crate) fn allocator<V: View>(
     m: &mut Machine<'_, V>,
     op: &Tcgen05,
     instr: &Instr,
     pc: usize,
 ) -> Result<(), TraceEnd> {
+    // The warp executes it once, by its first thread; the others wait for each other only.
+    collective::aligned(m, op.name(), instr, pc)?;
+    if !leads(m, op) {
+        return Ok(());
+    }
     let ctas = tensor::ctas(m, op.group() == Some(CtaGroup::Two), instr)?;
     let (cta, peer) = (ctas[0], ctas.get(1).copied());
     let known = |o: Operand| {

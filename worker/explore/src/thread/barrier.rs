@@ -14,8 +14,10 @@ pub(crate) fn barrier<V: View>(m: &mut Machine<'_, V>, instr: &Instr, pc: usize)
     if !counts(m, instr, &barrier)? {
         return Ok(());
     }
-    if let BarrierObject::Warp { mask } = barrier.object {
-        within(m, mask, instr.line);
+    if let BarrierObject::Warp { mask } = barrier.object
+        && !within(m, mask, instr.line)
+    {
+        return Ok(());
     }
     let Some(value) = arrive(m, instr, pc, (barrier, deps, relaxed))? else { return Ok(()) };
     if let Op::Bar { kind: BarKind::Red { dst, .. }, .. } = instr.op {
@@ -44,11 +46,13 @@ pub(crate) fn arrive<V: View>(
     m.view.passed(index).map(Some).ok_or(TraceEnd::Barrier(index))
 }
 
-/// Raises the flag of a lane that executes an instruction whose mask leaves it out (9.7.13.2: undefined).
-pub(crate) fn within<V: View>(m: &mut Machine<'_, V>, mask: u32, line: u32) {
-    if m.place().lane().is_some() && m.lanes.active & !mask != 0 {
+/// Raises the flag of a lane that executes an instruction whose mask leaves it out (9.7.13.2: undefined). Whether any lane
+/// takes part.
+pub(crate) fn within<V: View>(m: &mut Machine<'_, V>, mask: u32, line: u32) -> bool {
+    if m.place().mask != 0 && m.lanes.active & !mask != 0 {
         m.flags.insert((flag::MASK, line));
     }
+    m.place().mask == 0 || m.lanes.active & mask != 0
 }
 
 /// Raises a flag if the arrival breaks a rule of its barrier; whether it still counts. One that does not is no event.

@@ -5,7 +5,7 @@
 
 use super::arith;
 use super::barrier::{arrive, within};
-use super::event::barrier::{BarrierObject, BarrierUse, Form};
+use super::event::barrier::{BarrierObject, BarrierUse, Form, meet, names};
 use super::event::deps::Deps;
 use super::machine::Machine;
 use super::trace::{RegState, TraceEnd, View};
@@ -43,15 +43,41 @@ fn low(value: Value) -> u32 {
     u32::try_from(truncate(value, 32)).expect("32 bits are left")
 }
 
+/// Waits for the other threads of the warp that have such an instruction, which the whole warp executes (`.sync.aligned`).
+pub(crate) fn aligned<V: View>(
+    m: &mut Machine<'_, V>,
+    name: &'static str,
+    instr: &Instr,
+    pc: usize,
+) -> Result<(), TraceEnd> {
+    let object = BarrierObject::Collective { form: Form::Aligned(name), mask: u32::MAX };
+    let (own, place) = (m.thread, m.place());
+    let other = |t: &usize| {
+        let t = ThreadId::at(*t);
+        t != own && meet(m.program, &object, own, t) && names(m.program, &object, t)
+    };
+    if place.mask == 0 || !(0..m.program.threads.len()).any(|t| other(&t)) {
+        return Ok(());
+    }
+    arrive(m, instr, pc, (BarrierUse { object, ..used_by_all() }, Deps::NONE, false))?;
+    m.unit += 1;
+    Ok(())
+}
+
+/// A rendezvous without values.
+fn used_by_all() -> BarrierUse {
+    let object = BarrierObject::Cluster;
+    BarrierUse { object, count: None, arrives: true, waits: true, votes: 0, given: 0, from: [0; 2] }
+}
+
 /// Executes a collective instruction.
 pub(crate) fn collective<V: View>(m: &mut Machine<'_, V>, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
     let (used, mask, deps) = used(m, instr)?;
-    within(m, mask, instr.line);
-    let answer = match company(m, mask) {
+    let answer = match within(m, mask, instr.line) && company(m, mask) {
         true => arrive(m, instr, pc, (used, deps, false))?.unwrap_or(0),
         false => result(m.lanes.active.trailing_zeros(), &used, &[(m.lanes.active, used)]),
     };
-    if answer >> NOBODY & 1 == 1 {
+    if answer >> NOBODY & 1 == 1 && m.lanes.active & mask != 0 {
         return Err(m.wrong(instr, "a shuffle from a lane that does not take part"));
     }
     hand_back(m, &instr.op, answer, deps);
@@ -90,15 +116,7 @@ fn used<V: View>(m: &Machine<'_, V>, instr: &Instr) -> Result<(BarrierUse, u32, 
         all = all.with(state.deps);
         state.value.map(low).ok_or(TraceEnd::Pending(state.deps))
     };
-    let mut used = BarrierUse {
-        object: BarrierObject::Cluster,
-        count: None,
-        arrives: true,
-        waits: true,
-        votes: 0,
-        given: 0,
-        from: [0; 2],
-    };
+    let mut used = used_by_all();
     let (form, mask) = match &instr.op {
         Op::Control(Control::Elect { mask, .. }) => (Form::Elect, known(*mask)?),
         Op::Control(Control::Collective(c)) => {
@@ -152,6 +170,7 @@ pub(crate) fn result(lane: u32, own: &BarrierUse, gifts: &[Gift]) -> Value {
     let mut given = (0..32u32).filter(|l| here >> l & 1 == 1).filter_map(of);
     let same = |value: &u32| *value == own.given;
     match form {
+        Form::Aligned(_) => 0,
         Form::Elect => Value::from(here.trailing_zeros()),
         Form::Exchange(Exchange::Vote(vote)) => Value::from(match vote {
             Vote::All => u32::from(votes == here),

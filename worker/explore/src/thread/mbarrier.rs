@@ -6,6 +6,7 @@ use super::event::labels::mbarrier_labels;
 use super::event::mbarrier::{Act, Fault, MbarUse, Object};
 use super::machine::Machine;
 use super::trace::{RegState, TraceEnd, View};
+use crate::planted::Planted;
 use moire_execution::leaf::truncate;
 use moire_program::ir::*;
 
@@ -69,7 +70,7 @@ fn act<V: View>(m: &Machine<'_, V>, used: &Mbarrier) -> Result<(Act, Option<Faul
         }
         u32::try_from(v.clamp(least, most)).unwrap_or(MBARRIER_COUNT)
     };
-    let lanes = m.lanes.count();
+    let lanes = if m.front.planted == Some(Planted::LanesOnce) { 1 } else { m.lanes.count() };
     let add = |arrivals, tx| Act::Add { arrivals, tx, drops: false, no_complete: false, returns: false };
     let act = match &used.op {
         MbarrierOp::Init { count } => Act::Init { count: fits(known(*count)?, 1) },

@@ -8,6 +8,7 @@
 //!
 //! Every rule of order is in `lib-tcgen05.cat`.
 
+use super::collective;
 use super::event::Family;
 use super::event::deps::Deps;
 use super::event::labels::labels;
@@ -31,14 +32,16 @@ use std::rc::Rc;
 /// counted with the load.
 pub(crate) fn most_events(op: &Tcgen05, threads: usize) -> usize {
     match op {
-        Tcgen05::WaitLoad | Tcgen05::WaitStore | Tcgen05::FenceBefore | Tcgen05::FenceAfter => 1,
-        Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => 1,
-        Tcgen05::Commit(Commit { multicast: None, .. }) | Tcgen05::Store(_) => 2,
+        Tcgen05::FenceBefore | Tcgen05::FenceAfter => 1,
+        Tcgen05::WaitLoad | Tcgen05::WaitStore => 2,
+        Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => 2,
+        Tcgen05::Commit(Commit { multicast: None, .. }) => 2,
+        Tcgen05::Store(_) => 3,
         Tcgen05::Commit(Commit { multicast: Some(Multicast { mask: Operand::Imm(mask), .. }), .. }) => {
             1 + threads.min(mask.count_ones() as usize)
         }
         Tcgen05::Commit(_) => 1 + threads,
-        Tcgen05::Load(_) | Tcgen05::Alloc { .. } => 3,
+        Tcgen05::Alloc { .. } | Tcgen05::Load(_) => 4,
         _ => 6,
     }
 }
@@ -62,6 +65,9 @@ pub(crate) fn tensor<V: View>(
     instr: &Instr,
     pc: usize,
 ) -> Result<(), TraceEnd> {
+    if matches!(op, Tcgen05::WaitLoad | Tcgen05::WaitStore | Tcgen05::Load(_) | Tcgen05::Store(_)) {
+        collective::aligned(m, op.name(), instr, pc)?;
+    }
     match op {
         Tcgen05::WaitLoad => tensor_event(m, instr, pc, &[sets::TC_WAIT], Work::WaitLoad),
         Tcgen05::WaitStore => tensor_event(m, instr, pc, &[sets::TC_WAIT], Work::WaitStore),
@@ -211,7 +217,7 @@ fn accesses<V: View>(
             let writes = touch.usage != Usage::Read;
             let Some(home) = home else { continue };
             for (cta, off) in ctas.iter().zip(&off) {
-                for lanes in without(lanes.clone(), *off) {
+                for lanes in without(lanes.clone(), *off | not_ours(m, op, at >> 16)) {
                     used.cells.push(Cells { cta: *cta, home, lanes, columns: wide.clone(), writes });
                 }
             }
@@ -231,6 +237,19 @@ fn accesses<V: View>(
         other => return Err(wild(other.name())),
     };
     Ok(used)
+}
+
+/// Lanes of tensor memory that the others of the warp move, where lane for lane is moved (9.7.16.2.3.1: `.32x32b`).
+fn not_ours<V: View>(m: &Machine<'_, V>, op: &Tcgen05, start: u32) -> u128 {
+    let shape = match op {
+        Tcgen05::Load(load) => load.shape,
+        Tcgen05::Store(store) => store.shape,
+        _ => return 0,
+    };
+    if shape != MoveShape::L32x32b || m.place().mask == 0 {
+        return 0;
+    }
+    !u128::from(m.lanes.active).checked_shl(start).unwrap_or(0)
 }
 
 /// Lanes of the accumulator that a product does not write, as one mask a CTA. Four registers hold the mask of the CTA with

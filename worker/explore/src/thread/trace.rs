@@ -99,6 +99,8 @@ pub(crate) struct FrontEnd {
     pub(crate) reconverging: bool,
     /// Lanes of an accumulator that are masked off count as written.
     pub(crate) masked_too: bool,
+    /// `bar.warp.sync` waits for lanes that have exited.
+    pub(crate) exited_awaited: bool,
     /// TOKIF=B: of the tokens an `if` yields both arms count.
     pub(crate) both_arms: bool,
     /// Iterations of a changing loop.

@@ -5,6 +5,7 @@
 //! products with the same accumulator only; what others did to them needs a `wgmma.fence` before a product uses them.
 
 use super::busy::{BusyRegisters, factor};
+use super::collective;
 use super::copies;
 use super::event::Kind;
 use super::event::labels::labels;
@@ -30,6 +31,7 @@ pub(crate) fn wgmma<V: View>(
     instr: &Instr,
     pc: usize,
 ) -> Result<(), TraceEnd> {
+    collective::aligned(m, op.name(), instr, pc)?;
     match op {
         Wgmma::Fence => {
             let all = 0..m.regs.len();

@@ -38,6 +38,7 @@ pub(crate) fn most_events(program: &Program, flows: &[Rc<Flow>], loop_bound: u32
             Op::Tile(TileOp::Token(_)) => 0,
             Op::AsyncCopy(_) | Op::Control(_) if spreads(&i.op) => 4 + 2 * program.threads.len(),
             Op::AsyncCopy(AsyncCopy::Bulk(_)) => 6,
+            Op::Control(Control::Elect { .. } | Control::Collective(_)) => 1,
             Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Control(_) => 12,
             Op::Mov { .. }
             | Op::Alu { .. }

@@ -6,6 +6,7 @@ use super::draw::{Draw, Style, program};
 use super::draw_copies::copies_program;
 use super::draw_counting::counting_program;
 use super::draw_lanes::lanes_program;
+use super::draw_literal::literal_program;
 use super::draw_mbarrier::mbarrier_program;
 use super::draw_pairs::allocation_program;
 use super::draw_tensor::tensor_program;
@@ -188,6 +189,11 @@ pub fn tcgen05(seed: u64) -> Option<Program> {
         4 => counting_program(seed),
         _ => lanes_program(seed),
     }
+}
+
+/// Draws warps of two to four lanes: each lane a thread, and joined ones in turns. `None` if the drawn text is refused.
+pub fn warps(seed: u64) -> Option<Program> {
+    if seed % 5 == 0 { lanes_program(seed / 5) } else { literal_program(seed) }
 }
 
 /// Draws `count` random settings of a model's switches; most switches keep their default.

@@ -1,4 +1,4 @@
-//! Small random programs whose threads stand for several lanes: elected lanes, branches that only some lanes take,
+//! Small random programs whose threads stand for several lanes that are joined: elected lanes, branches that only some lanes take,
 //! counts to which every lane adds.
 //!
 //! They are drawn as text and parsed, which also tests the parser.
@@ -17,7 +17,7 @@ pub fn lanes_program(seed: u64) -> Option<Program> {
     let mut out = format!("moire \"lanes{seed}\"\n.shared .b64 b;\n.shared .b32 x;\n.global .b32 f;\n");
     let count = d.pick(&[1, 2, 2, 3, total]);
     for (t, width) in widths.iter().enumerate() {
-        let place = if *width == 1 { String::new() } else { format!(", lanes 0-{}", width - 1) };
+        let place = if *width == 1 { String::new() } else { format!(", lanes 0-{} joined", width - 1) };
         out += &format!("P{t} (gpu 0, cta 0, warp {t}{place}) {{\n.reg lane = %laneid;\n");
         let mut w = Writer { d, labels: 0, total };
         out += "elect.sync _|e, 0xffffffff;\nsetp.eq.u32 z, lane, 0;\nsetp.ge.u32 h, lane, 1;\n";

@@ -9,6 +9,7 @@ pub mod draw_copies;
 pub mod draw_counting;
 pub mod draw_crowd;
 pub mod draw_lanes;
+pub mod draw_literal;
 pub mod draw_mbarrier;
 pub mod draw_pairs;
 pub mod draw_tensor;
@@ -33,8 +34,12 @@ use moire_explore::search::explore_planted;
 use moire_explore::search::{Bound, Limits};
 use moire_naive::{NaiveLimits, NaiveSummary, Skip, enumerate};
 use moire_program::ir::Program;
+use moire_program::lanes::{joined, literal};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+
+/// Most threads of a program whose lanes are taken literally.
+const THREADS_MAX: usize = 16;
 
 /// The result of comparing both engines on one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,7 +120,11 @@ pub fn compare_planted(
     limits: &NaiveLimits,
     planted: Option<Planted>,
 ) -> Comparison {
-    let (naive, summary) = match naive_leaves(program, model, limits) {
+    // The enumerator takes the lanes of a small program itself; warps of a large one are few threads for both engines.
+    let (whole, few) = (literal(program), joined(program));
+    let small = whole.threads.len() <= THREADS_MAX;
+    let (given, program) = if small { (program, &*whole) } else { (&*few, &*few) };
+    let (naive, summary) = match naive_leaves(given, model, limits) {
         Ok(found) => found,
         Err(skip) => return Comparison::Skipped(skip.to_string()),
     };

@@ -42,8 +42,9 @@ pub type Tally = BTreeMap<(bool, BTreeSet<String>), u64>;
 /// Returns the tallies of a program and of the turned program if they differ. `None` also if the explorer does not
 /// finish.
 pub fn differs_when_turned(program: &Program, model: &Model, limits: &Limits) -> Option<(Tally, Tally)> {
-    let here = tally(program, model, limits)?;
-    let there = tally(&turned(program), model, limits)?;
+    let program = moire_program::lanes::literal(program);
+    let here = tally(&program, model, limits)?;
+    let there = tally(&turned(&program), model, limits)?;
     (here != there).then_some((here, there))
 }
 

@@ -55,7 +55,7 @@ fn model(spec: &str) -> Model {
 /// Writes the line that `moire test` compares.
 fn line(spec: &str, program: &Program, model: &Model) -> String {
     let questions = Questions { witnesses: false, about: About::All };
-    let judgement = judge(program, model, &Limits::default(), questions);
+    let judgement = judge(&moire_program::lanes::joined(program), model, &Limits::default(), questions);
     let verdicts: BTreeSet<&str> = judgement.verdicts.iter().map(|v| v.word()).collect();
     let verdicts: Vec<&str> = verdicts.into_iter().collect();
     format!("{spec} {} {} {}", judgement.summary.complete, judgement.summary.blocked, verdicts.join(","))

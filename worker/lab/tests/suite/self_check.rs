@@ -9,7 +9,7 @@ use moire_execution::leaf::LeafKind;
 use moire_explore::planted::Planted;
 use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
-use moire_lab::differential::campaign::{Campaign, Totals, mixed, random_settings, tcgen05};
+use moire_lab::differential::campaign::{Campaign, Totals, mixed, random_settings, tcgen05, warps};
 use moire_lab::differential::draw::{Style, program};
 use moire_lab::differential::draw_copies::copies_program;
 use moire_lab::differential::draw_lanes::lanes_program;
@@ -284,6 +284,24 @@ fn engines_agree_on_lanes() {
     assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");
 }
 
+/// Programs whose threads are the lanes of a warp, each for itself.
+#[test]
+fn engines_agree_on_lanes_taken_literally() {
+    let models = [model("ptx", &Variants::new())];
+    let campaign = Campaign {
+        models: &models,
+        first_seed: number("MOIRE_SELF_CHECK_SEED").unwrap_or(1),
+        count: number("MOIRE_SELF_CHECK").unwrap_or(300),
+        source: &warps,
+        ..Campaign::default()
+    };
+    let totals = campaign.run(&|t| report("so far", t));
+    report("literal lanes", &totals);
+    assert!(totals.failures.is_empty(), "the engines differ on {} programs", totals.failures.len());
+    let skipped: u64 = totals.skipped.values().sum();
+    assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");
+}
+
 /// Programs of tcgen05 instructions, under default switches and with each switch of tcgen05 flipped.
 #[test]
 fn engines_agree_on_tensor_memory() {
@@ -384,6 +402,25 @@ fn planted_bugs_are_found() {
                 eprintln!("{bug:?} noticed after {} programs", seed + 1);
             }
             !found
+        });
+        if left.is_empty() {
+            return;
+        }
+    }
+    panic!("not noticed: {left:?}");
+}
+
+/// Every bug planted in what lanes do together is found within a thousand warps.
+#[test]
+fn bugs_planted_among_lanes_are_found() {
+    let letter = model("ptx", &Variants::new());
+    let limits = NaiveLimits { candidates: 2_000, ..NaiveLimits::default() };
+    let mut left: BTreeSet<Planted> = Planted::LANES.into_iter().collect();
+    for seed in 0..1_000 {
+        let Some(program) = warps(seed) else { continue };
+        left.retain(|bug| {
+            let found = compare_planted(&program, &letter, &limits, Some(*bug));
+            !matches!(found, Comparison::Different(_))
         });
         if left.is_empty() {
             return;

@@ -14,7 +14,7 @@ use crate::planted::Planted;
 use crate::record::{Barrier, What};
 use crate::rows;
 use crate::state::{Meeting, State};
-use moire_program::ir::{BarKind, Control, Op};
+use moire_program::ir::{BarKind, Control, Instr, MbarrierOp, Op};
 
 /// Lanes of all threads of a CTA.
 fn lanes_of(e: &Engine<'_>, cta: usize) -> u32 {
@@ -106,6 +106,10 @@ fn lanes_meet(e: &Engine<'_>, s: &State, at: At<'_>, control: &Control) -> Resul
         *t != at.thread && p.warp == place.warp && p.mask & mask != 0
     };
     let company = place.mask != 0 && e.layout.ctas[at.cta].iter().any(other);
+    let dies = |i: &Instr| matches!(&i.op, Op::Mbarrier(m) if m.op == MbarrierOp::Inval);
+    if company && e.settings.lanes_order_life && e.program.threads.iter().flat_map(|t| &t.body).any(dies) {
+        return Err(at.abstain("an exchange of lanes that orders the life of an mbarrier"));
+    }
     Ok(company.then_some(Barrier::Lanes { cta: at.cta, warp: place.warp, mask, form }))
 }
 
@@ -128,7 +132,9 @@ fn apart(s: &State, at: At<'_>, barrier: Barrier) -> Result<(), Stop> {
 /// Whether everyone a barrier without a count waits for is there.
 fn all_there(e: &Engine<'_>, s: &State, barrier: Barrier) -> bool {
     let meeting = &s.meetings[&barrier];
-    let there = |t: usize| s.threads[t].exited || meeting.members.iter().any(|m| m.0 == t);
+    let awaited = matches!(barrier, Barrier::Warp { .. }) && !e.settings.exited_skipped;
+    let gone = |t: usize| s.threads[t].exited && !awaited;
+    let there = |t: usize| gone(t) || meeting.members.iter().any(|m| m.0 == t);
     match barrier {
         Barrier::Cta { cta, .. } => e.layout.ctas[cta].iter().all(|t| there(*t)),
         Barrier::Warp { alone: Some(_), .. } => true,
@@ -174,6 +180,7 @@ fn complete(e: &mut Engine<'_>, s: &mut State, barrier: Barrier, line: u32) -> R
     let reach = Reach {
         ordered: !bare && !(warp && e.settings.unordered_warp_barrier),
         levels: !bare && !(warp && e.settings.bare_warp_barrier),
+        completed: bare && e.settings.lanes_complete,
     };
     let meeting = s.meetings.entry(barrier).or_default();
     let members = std::mem::take(&mut meeting.members);
@@ -227,7 +234,7 @@ pub(super) fn cluster(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<b
             let over = barrier.open.is_empty();
             let first = e.carriers.first(Carrier::Cluster(cluster, true));
             let held = vector(e, s, first);
-            learn(e, s, at.thread, &held, Reach { ordered: true, levels: true });
+            learn(e, s, at.thread, &held, Reach { ordered: true, levels: true, completed: false });
             if over {
                 empty(e, s, first);
             }

@@ -520,7 +520,7 @@ fn take(e: &mut Engine<'_>, s: &mut State, at: At<'_>, of: Object, class: Class,
     let ordered = meets || e.settings.any_scope;
     let released = class.release.filter(|r| meets && include(e, (*r, class.cta), (wait.scope, at.cta)));
     let levels = released.is_some() && (!wait.relaxed || e.has(Planted::RelaxedWaits));
-    learn(e, s, at.thread, &held, Reach { ordered, levels });
+    learn(e, s, at.thread, &held, Reach { ordered, levels, completed: false });
     if class.release.is_none() || levels {
         return;
     }
@@ -534,7 +534,7 @@ fn take(e: &mut Engine<'_>, s: &mut State, at: At<'_>, of: Object, class: Class,
             e.carriers.taken[at.thread].insert(None);
             deliver(e, s, Carrier::Acquired(at.thread, None), &late);
         } else {
-            learn(e, s, at.thread, &late, Reach { ordered: false, levels: true });
+            learn(e, s, at.thread, &late, Reach { ordered: false, levels: true, completed: false });
         }
     }
 }

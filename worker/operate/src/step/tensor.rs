@@ -15,7 +15,7 @@ use crate::settings::Pipeline;
 use crate::state::{Added, Columns, Completion, Loading, State, Suspect};
 use crate::value::Val;
 use moire_program::ir::{
-    Commit, CopyShape, CtaGroup, Descriptor, Factor, Mma, Reg, Scope, Space, TENSOR_LANES, Tcgen05,
+    Commit, CopyShape, CtaGroup, Descriptor, Factor, Mma, MoveShape, Reg, Scope, Space, TENSOR_LANES, Tcgen05,
 };
 use moire_program::tensor::{Usage, touches};
 
@@ -290,8 +290,9 @@ fn used(e: &mut Engine<'_>, s: &State, at: At<'_>, op: &Tcgen05) -> Result<Tenso
             bounds(e, at, op, home, &lanes, columns.end);
             let Some(home) = home else { continue };
             let writes = touch.usage != Usage::Read;
+            let others = moved_by_others(e, at, op, start >> 16);
             for (cta, off) in ctas.iter().zip(&off) {
-                for lanes in super::place::without(lanes.clone(), *off) {
+                for lanes in super::place::without(lanes.clone(), *off | others) {
                     cells.push(Cells { cta: *cta, home, lanes, columns: columns.clone(), writes });
                 }
             }
@@ -310,6 +311,17 @@ fn used(e: &mut Engine<'_>, s: &State, at: At<'_>, op: &Tcgen05) -> Result<Tenso
         other => return Err(at.abstain(other.name())),
     };
     Ok(Tensor { work, pair, cells })
+}
+
+/// Lanes that other lanes of the warp move, where each moves its own.
+fn moved_by_others(e: &Engine<'_>, at: At<'_>, op: &Tcgen05, start: u32) -> u128 {
+    let mask = e.program.threads[at.thread].place.mask;
+    let own = match op {
+        Tcgen05::Load(l) => l.shape == MoveShape::L32x32b,
+        Tcgen05::Store(w) => w.shape == MoveShape::L32x32b,
+        _ => false,
+    };
+    if own && mask != 0 { !u128::from(mask).checked_shl(start).unwrap_or(0) } else { 0 }
 }
 
 /// Reports cells outside what an address belongs to, and lanes of another warp.

@@ -26,7 +26,7 @@ pub(crate) const FOLDERS: [&str; 9] = [
 ];
 
 /// The practice profile of the model.
-const PRACTICE: [&str; 8] = ["TQ5", "TQ7", "TQ10", "TQ11", "TQ15", "TQ30", "TQ32", "TQ33"];
+const PRACTICE: [&str; 11] = ["TQ5", "TQ7", "TQ10", "TQ11", "TQ15", "TQ30", "TQ32", "TQ33", "WL", "EX", "RV"];
 
 fn settings(spec: &str) -> Option<Result<Settings, String>> {
     let (model, switches) = spec.split_once(':').unwrap_or((spec, ""));

@@ -1,6 +1,6 @@
 //! Use of a barrier by an event (PTX ISA 9.2, 9.7.13.1 to 9.7.13.3), or of a rendezvous of lanes that orders nothing.
 
-use moire_program::ir::Exchange;
+use moire_program::ir::{Exchange, Program, Scope, ThreadId};
 
 /// A barrier event: which object, how many arrivals it wants, what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,4 +47,28 @@ pub(crate) enum BarrierObject {
 pub(crate) enum Form {
     Elect,
     Exchange(Exchange),
+    /// One that the whole warp executes, by name.
+    Aligned(&'static str),
+}
+
+/// Whether two threads share barriers of this kind.
+pub(crate) fn meet(program: &Program, object: &BarrierObject, a: ThreadId, b: ThreadId) -> bool {
+    let (p, q) = (&program.threads[a.index()].place, &program.threads[b.index()].place);
+    match object {
+        BarrierObject::Cta { .. } => p.same_cta(q),
+        BarrierObject::Cluster => p.includes(Scope::Cluster, q),
+        BarrierObject::Warp { .. } | BarrierObject::Collective { .. } => {
+            a == b || (p.same_cta(q) && p.warp == q.warp && p.lane().is_some() && q.lane().is_some())
+        }
+    }
+}
+
+/// Whether a thread is among those a barrier waits for.
+pub(crate) fn names(program: &Program, object: &BarrierObject, thread: ThreadId) -> bool {
+    let code = &program.threads[thread.index()];
+    let lanes = code.place.lanes();
+    if let BarrierObject::Collective { form: Form::Aligned(name), .. } = object {
+        return code.body.iter().any(|i| i.op.extended() == Some(*name));
+    }
+    !matches!(object, BarrierObject::Warp { mask } | BarrierObject::Collective { mask, .. } if mask & lanes == 0)
 }
