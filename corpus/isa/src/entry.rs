@@ -211,7 +211,7 @@ fn misplaced(entry: &Entry, parts: &[&dyn Shown]) -> Option<&'static str> {
             (Piece::Value(Value::Sink), Role::Write | Role::Loose) => sinks = true,
             (Piece::Value(Value::Sink), _) => wrong = Some("the sink `_` is no source"),
             (Piece::Value(Value::Reg(_)), _) => others = true,
-            (Piece::Value(Value::Symbol(..)), Role::Write) if info.part == "Early < Args >" => others = true,
+            (Piece::Value(Value::Symbol(..)), Role::Write) if info.part.starts_with("Early") => others = true,
             (Piece::Value(_), Role::Write | Role::Update) => wrong = Some("a result is a register"),
             (Piece::Mark(_) | Piece::Label(_) | Piece::Value(_), _) => {}
         });
@@ -230,6 +230,7 @@ pub(crate) trait Told {
     fn canon(&self, out: &mut Vec<u8>);
     fn abstained(&self) -> Vec<&'static str>;
     fn each(&self, see: &mut dyn FnMut(Seen<'_>));
+    fn pieces(&self, see: &mut dyn FnMut(usize, Piece<'_>));
     fn each_mut(&mut self, change: &mut dyn FnMut(Role, &mut Value));
     fn broken(&self) -> Option<&'static str>;
     fn slots(&self) -> usize;
@@ -272,6 +273,11 @@ impl<I: Instruction> Told for I {
                     see(Seen { role: info.role, value });
                 }
             });
+        }
+    }
+    fn pieces(&self, see: &mut dyn FnMut(usize, Piece<'_>)) {
+        for (n, part) in self.parts().iter().enumerate() {
+            part.pieces(&mut |piece| see(n, piece));
         }
     }
     fn each_mut(&mut self, change: &mut dyn FnMut(Role, &mut Value)) {

@@ -3,7 +3,7 @@
 use crate::book::{BOOK, Instr, read_entry};
 use crate::entry::{Entry, Seen};
 use crate::kind::Since;
-use crate::operand::{Role, Value};
+use crate::operand::{Piece, Role, Value};
 use crate::slot::Words;
 use crate::text::{Bag, Cursor, Env, Names, Refusal, nearest};
 use std::borrow::Cow;
@@ -39,8 +39,10 @@ pub fn entry_of(head: &str) -> Option<(&'static str, &'static Entry)> {
 /// The name with its qualifiers, each word with its byte.
 fn words<'t>(at: &mut Cursor<'t, '_>) -> Vec<(&'t str, usize)> {
     let mut out = Vec::with_capacity(8);
+    at.rest();
     loop {
-        let rest = at.rest();
+        // Blanks stand before a dot, and not behind it.
+        let rest = &at.text[at.at..];
         let end =
             rest.find(|c: char| !(c.is_ascii_alphanumeric() || "_:$".contains(c))).unwrap_or(rest.len());
         out.push((&rest[..end], at.at));
@@ -134,6 +136,11 @@ impl Instr {
     /// Calls `see` with each value of the operands, in the order of the text.
     pub fn each(&self, see: &mut dyn FnMut(Seen<'_>)) {
         self.told().each(see);
+    }
+
+    /// Calls `see` with each piece of the operands, in the order of the text, and with the number of its operand.
+    pub fn pieces(&self, see: &mut dyn FnMut(usize, Piece<'_>)) {
+        self.told().pieces(see);
     }
 
     /// Calls `change` with each value of the operands: how registers are renamed.

@@ -24,4 +24,4 @@ pub use instr::entry_of;
 pub use kind::{EVER, Kind, Lattice, On, Row, Since};
 pub use operand::{Class, Known, Reg, Role, Value};
 pub use slot::{Mnk, Pair, Scoped, Slot, Strong, Then, Types, Worded, Words};
-pub use text::{Bag, Cursor, Env, Names, Refusal};
+pub use text::{Bag, Cursor, Env, Names, OF_CALLS, Refusal};

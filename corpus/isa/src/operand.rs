@@ -10,9 +10,9 @@ mod pair;
 mod special;
 mod value;
 
-pub use address::{Address, Factor, Sampled, TensorAddress, Tensor, Unified};
+pub use address::{Address, Factor, Sampled, Tensor, TensorAddress, Unified};
 pub use list::{Args, Braces, List, Packed};
-pub(crate) use list::{May, Must, Never};
+pub(crate) use list::{May, Must, Never, Whole};
 pub use option::{Early, Maybe, OrSink};
 pub use pair::{Answer, Pred, SizeOrPred};
 pub use special::Special;

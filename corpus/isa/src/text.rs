@@ -17,6 +17,9 @@ pub struct Refusal {
     pub hint: Option<String>,
 }
 
+/// Symbols from here on are parameters of calls. A kernel writes those, and not its own.
+pub const OF_CALLS: u32 = 1 << 31;
+
 /// The names that a reader knows: registers and variables of a litmus thread, or of a function of a module.
 pub trait Env {
     /// What a name stands for. `None`: the name is not declared, and the text is refused. A reader of texts that declare

@@ -5,6 +5,7 @@ use crate::kind::On::{Any, From as Sm};
 use crate::kinds::*;
 use crate::operand::*;
 use crate::slot::Strong;
+use crate::text::OF_CALLS;
 
 instructions! {
     #[doc = "Loads from memory."]
@@ -87,7 +88,7 @@ instructions! {
         src.has_sink() && bits(vec, ty) != 256 => refuse("elements are left out of 256 bits alone");
         !plain(ty) => refuse("st has no halves: `.b16` or `.b32` stores them");
         space == Space::Const => refuse("a store goes to memory that changes");
-        space == Space::Param && (it.spelling.says("param::entry") || matches!(addr.base, Value::Symbol(..))) => refuse("a kernel does not write its parameters");
+        space == Space::Param && (it.spelling.says("param::entry") || matches!(addr.base, Value::Symbol(n, _) if n < OF_CALLS)) => refuse("a kernel does not write its parameters");
         bits(vec, ty) > 128 && !(bits(vec, ty) == 256 && matches!(ty.bits(), 32 | 64)) => refuse("a vector has at most 128 bits, or 256 as .v8.b32 and .v4.b64");
         bits(vec, ty) == 256 && !space.wide() => refuse("256 bits are stored to global memory");
         bits(vec, ty) == 256 => since(88, Sm(100));

@@ -87,7 +87,7 @@ instructions! {
     slots { keep mmio: Mmio; keep order: Strong<StAsyncOrder>; keep space: AsyncSpace; keep done: Option<Bytes>; keep vec: Vector; keep ty: Ty; }
     operands {
         known addr: Address = space.into();
-        data src: List = (vec.count(), ty.fit(false), if done.is_some() { May } else { Never });
+        data src: List = (vec.count(), ty.fit(false), if done.is_some() { Whole } else { Never });
         known mbarrier: Option<Address> = (done.is_some(), space.into());
     }
     rules {

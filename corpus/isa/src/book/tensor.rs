@@ -1,10 +1,10 @@
 //! The tensor core of the fifth generation.
 
+use super::copy::mask_fits;
 use crate::entry::{refuse, since};
 use crate::kind::On::{Any, Only};
 use crate::kind::TENSOR;
 use crate::kinds::*;
-use super::copy::mask_fits;
 use crate::operand::*;
 
 instructions! {
@@ -13,14 +13,14 @@ instructions! {
     ends ["sync", "aligned", "b32"]
     slots { abstain exclusive: Exclusive; keep group: CtaGroup; keep space: CtaSpace; }
     operands { known dst: Address = space.into(); known columns: Value = Width::Int(32); }
-    rules { columns.imm().is_some_and(|n| !columns_fit(n)) => refuse("columns are a power of two from 32 to 512"); }
+    rules { columns.imm().is_some_and(|n| !columns_fit(exclusive, n)) => refuse("columns are a power of two from 32 to 512, with .exclusive a multiple of 32"); }
 
     #[doc = "Frees columns of tensor memory."]
     TcDealloc = "tcgen05.dealloc", section "tcgen05-dealloc", since (86, TENSOR);
     ends ["sync", "aligned", "b32"]
     slots { abstain exclusive: Exclusive; keep group: CtaGroup; }
     operands { known addr: Value = Width::Int(32); known columns: Value = Width::Int(32); }
-    rules { columns.imm().is_some_and(|n| !columns_fit(n)) => refuse("columns are a power of two from 32 to 512"); }
+    rules { columns.imm().is_some_and(|n| !columns_fit(exclusive, n)) => refuse("columns are a power of two from 32 to 512, with .exclusive a multiple of 32"); }
 
     #[doc = "Gives up allocation."]
     TcRelinquish = "tcgen05.relinquish_alloc_permit", section "tcgen05-relinquish", since (86, TENSOR);
@@ -185,8 +185,8 @@ fn blocks_fit(kind: Kind, blocks: Option<ScaleVec>) -> bool {
     }
 }
 
-fn columns_fit(n: i64) -> bool {
-    [32, 64, 128, 256, 512].contains(&n)
+fn columns_fit(exclusive: Exclusive, n: i64) -> bool {
+    (32..=512).contains(&n) && n % 32 == 0 && (exclusive.is() || n.count_ones() == 1)
 }
 
 fn warps_fit(shape: CpShape, warps: Option<CpWarps>) -> bool {

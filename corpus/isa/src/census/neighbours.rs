@@ -12,7 +12,11 @@ pub fn neighbours(form: &str) -> Vec<String> {
         Err(_) => Vec::new(),
     };
     let (head, tail) = form.split_once(' ').unwrap_or((form, ""));
-    out.extend(operands(tail).into_iter().map(|tail| if tail.is_empty() { head.to_owned() } else { format!("{head} {tail}") }));
+    out.extend(
+        operands(tail)
+            .into_iter()
+            .map(|tail| if tail.is_empty() { head.to_owned() } else { format!("{head} {tail}") }),
+    );
     out.retain(|other| other != form);
     out
 }
@@ -64,11 +68,7 @@ const PLACES: [&str; 12] =
 fn changed(part: &str) -> Vec<String> {
     let texts = |all: &[&str]| all.iter().map(|t| (*t).to_owned()).collect::<Vec<String>>();
     if let Some(inside) = part.strip_prefix('[').and_then(|p| p.strip_suffix(']')) {
-        let mut out: Vec<String> = if inside.contains(',') {
-            operands(inside)
-        } else {
-            texts(&PLACES)
-        };
+        let mut out: Vec<String> = if inside.contains(',') { operands(inside) } else { texts(&PLACES) };
         out.iter_mut().for_each(|place| *place = format!("[{place}]"));
         out.extend([inside.to_owned(), format!("{part}.unified")]);
         return out;
@@ -88,7 +88,11 @@ fn changed(part: &str) -> Vec<String> {
 fn listed(inside: &str) -> Vec<String> {
     let items = split(inside);
     let braced = |items: &[String]| format!("{{{}}}", items.join(", "));
-    let mut out = vec![items[0].clone(), braced(&items[1..]), braced(&[items.clone(), vec![items[0].clone()]].concat())];
+    let mut out = vec![
+        items[0].clone(),
+        braced(&items[1..]),
+        braced(&[items.clone(), vec![items[0].clone()]].concat()),
+    ];
     for value in VALUES {
         let mut first = items.clone();
         value.clone_into(&mut first[0]);

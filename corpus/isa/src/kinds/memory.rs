@@ -14,7 +14,7 @@ words! {
         SharedCluster = 3 "shared::cluster" @ (80, Sm(90));
         Local = 4 "local";
         Const = 5 "const";
-        Param = 6 "param", "param::entry" @ (83, Any);
+        Param = 6 "param", "param::entry" @ (83, Any), "param::func" @ (83, Any);
     }
     /// State space of an mbarrier.
     BarrierSpace default Generic {

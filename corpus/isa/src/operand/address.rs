@@ -29,7 +29,10 @@ impl Address {
         if home.zip(space).is_some_and(|(home, space)| !space.reaches(home)) {
             return refuse("the variable is in another state space".into());
         }
-        if matches!(base, Value::Imm(_)) && space.is_none_or(|space| space != Space::Local) && width != Width::Any {
+        if matches!(base, Value::Imm(_))
+            && space.is_none_or(|space| space != Space::Local)
+            && width != Width::Any
+        {
             return refuse("a number is an address in .local alone".into());
         }
         let offset = bytes_behind(at)?;
@@ -262,7 +265,11 @@ impl Part for Sampled {
         let outside = std::mem::replace(&mut at.count, 0);
         let mut parts = Vec::new();
         while !at.peek("]") {
-            let wanted = if at.begins("{") { (count, Width::Bits(32), Must) } else { (1, if parts.is_empty() { Width::Int(64) } else { Width::Any }, Never) };
+            let wanted = if at.begins("{") {
+                (count, Width::Bits(32), Must)
+            } else {
+                (1, if parts.is_empty() { Width::Int(64) } else { Width::Any }, Never)
+            };
             parts.push(List::read(at, wanted)?);
         }
         at.count = outside;

@@ -16,8 +16,11 @@ pub enum Braces {
     May,
     /// They must.
     Must,
+    /// They need not: one register may hold all elements, `st.async...v4.s32 [%r1], abcd, [%r2]` with
+    /// `.reg .v4 .s32 abcd`, which CUTLASS prints.
+    Whole,
 }
-pub(crate) use Braces::{May, Must, Never};
+pub(crate) use Braces::{May, Must, Never, Whole};
 
 /// One operand, or several in braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +53,11 @@ impl Part for List {
     type Spec = (usize, Width, Braces);
     fn read(at: &mut Cursor<'_, '_>, (count, width, braces): Self::Spec) -> Result<List, Refusal> {
         at.next()?;
-        if count == 1 && (braces == Never || (braces == May && !at.peek("{"))) {
+        if count == 1 && (braces == Never || (matches!(braces, May | Whole) && !at.peek("{"))) {
             return Ok(List { items: vec![value(at, width)?], braced: false });
+        }
+        if braces == Whole && !at.peek("{") {
+            return Ok(List { items: vec![value(at, Width::Any)?], braced: false });
         }
         at.want("{")?;
         let mut items = vec![item(at, Width::Any)?];
@@ -68,6 +74,9 @@ impl Part for List {
         Ok(List { items, braced: true })
     }
     fn fits(&self, (count, width, braces): Self::Spec) -> bool {
+        if braces == Whole && count > 1 && !self.braced {
+            return true;
+        }
         let one = if self.braced { braces != Never } else { braces != Must };
         (if count == 1 { one } else { self.braced })
             && (count == 0 || self.items.len() == count)
