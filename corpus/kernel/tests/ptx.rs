@@ -186,7 +186,7 @@ fn hostile_modules_are_refused() {
         (body("bra NOWHERE;"), "not in this kernel"),
         (body("{ here: } bra here;"), "not in this kernel"),
         (body("here: here: ret;"), "twice"),
-        (body("fence.proxy.asinc;"), "not known"),
+        (body("fence.proxy.asinc;"), "did you mean `.async`?"),
         (format!("{head}.visible .entry k() {{"), "never closed"),
         (format!("{head}.visible .entri k() {{ ret; }}"), "did you mean `.entry`?"),
         (format!("{head}.visible .entry k() .reqntid 32 {{ .shared .b8 a[4294967295]; ret; }}"), "bytes"),
@@ -440,21 +440,21 @@ fn two(head: &str, first: &str, second: &str) -> Result<moire_kernel::specialise
 #[test]
 fn cache_hints_change_no_access() {
     let orders = [("st.release.gpu", "ld.acquire.gpu"), ("st.relaxed.sys", "ld.relaxed.sys"), ("st", "ld")];
+    // Of a store, an update and a load: each takes hints of its own.
     let hints = [
-        (".L1::no_allocate", ""),
-        (".L1::evict_last.L2::128B", ""),
-        (".L2::cache_hint", ", %d2"),
-        (".level::eviction_priority", ""),
+        (".L1::no_allocate", "", ".L1::no_allocate", ""),
+        (".L1::evict_last", "", ".L1::evict_last.L2::128B", ""),
+        (".L2::cache_hint", ".L2::cache_hint", ".L2::cache_hint", ", %d2"),
     ];
-    let plain = |st: &str, ld: &str, (hint, policy): (&str, &str)| {
-        let store = format!("{st}.global{hint}.b32 [%d1], %r0{policy};");
-        let update = format!("atom.relaxed.gpu.global.add{hint}.u32 %r2, [%d1+8], %r0{policy};");
+    let plain = |st: &str, ld: &str, (stored, updated, loaded, policy): (&str, &str, &str, &str)| {
+        let store = format!("{st}.global{stored}.b32 [%d1], %r0{policy};");
+        let update = format!("atom.relaxed.gpu.global.add{updated}.u32 %r2, [%d1+8], %r0{policy};");
         let load =
-            format!("L:\n{ld}.global{hint}.b32 %r1, [%d1]{policy};\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra L;");
+            format!("L:\n{ld}.global{loaded}.b32 %r1, [%d1]{policy};\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra L;");
         two("", &(store + &update), &load).map(|l| print(&l.program))
     };
     for (st, ld) in orders {
-        let without = plain(st, ld, ("", ""));
+        let without = plain(st, ld, ("", "", "", ""));
         for hint in hints {
             assert_eq!(plain(st, ld, hint), without, "{st} {ld} {hint:?}");
         }

@@ -37,7 +37,7 @@ fn short(path: &Path) -> String {
 const ARROWS: &[(&str, &[&str])] = &[
     ("corpus/isa", &[]),
     ("corpus/program", &["blake3", "thiserror"]),
-    ("corpus/kernel", &["moire-program", "thiserror"]),
+    ("corpus/kernel", &["moire-isa", "moire-program", "thiserror"]),
     ("corpus/tile-ir", &["moire-program", "thiserror"]),
     (
         "corpus/generate",

@@ -2,17 +2,16 @@
 //!
 //! Labels and registers are local to their braces (PTX ISA 9.2, 4.4 and 9.7.14.1).
 
+use super::bridge;
 use super::function::Functions;
 use super::inline::Calls;
-use super::module::{Arg, Kernel, NESTING, Plain, Statement, What};
-use super::operand::{Names, operands};
+use super::module::{Kernel, NESTING, Statement, What};
 use super::variable::{small, variable};
-use super::words::{ACCESS, PLAIN, type_of, unhinted, wrong_qualifier};
-use moire_program::ir::Guard;
+use super::words::type_of;
+use moire_isa::Instr;
+use moire_program::ir::{Guard, Reg};
 use moire_program::limits::INSTRUCTIONS;
 use moire_program::text::build::{Builder, ThreadBuilder};
-use moire_program::text::native;
-use moire_program::text::native::CORE;
 use moire_program::text::scan::{Parsed, Scan, Spot, closest};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +41,7 @@ enum Goal {
 
 pub(super) struct Body<'b, 's> {
     pub(super) scan: &'b mut Scan<'s>,
-    builder: &'b mut Builder,
+    pub(super) builder: &'b mut Builder,
     pub(super) thread: &'b mut ThreadBuilder,
     pub(super) kernel: &'b mut Kernel,
     pub(super) functions: &'b Functions,
@@ -54,6 +53,8 @@ pub(super) struct Body<'b, 's> {
     pub(super) indexed: Vec<(usize, Jump)>,
     /// Where the variables of functions are declared: a function has them once, however often it is inlined.
     declared: BTreeSet<usize>,
+    /// Numbers of labels, functions and names that the kernel does not declare.
+    pub(super) named: BTreeMap<String, usize>,
     /// The label directly before this statement.
     label: Option<String>,
 }
@@ -77,6 +78,7 @@ pub(super) fn body(
         tables: BTreeMap::new(),
         indexed: Vec::new(),
         declared: BTreeSet::new(),
+        named: BTreeMap::new(),
         label: None,
     };
     b.block(BTreeMap::new())
@@ -165,18 +167,23 @@ impl Body<'_, '_> {
         if guard.is_none() && !self.scan.peek("::") && self.scan.take(":") {
             return self.new_label(word, at);
         }
-        let text = self.mnemonic(word)?;
         if self.kernel.body.len() >= INSTRUCTIONS {
             return Err(self
                 .scan
                 .error(format!("a kernel may have at most {INSTRUCTIONS} instructions"), None));
         }
-        if text.split('.').next() == Some("call") && self.call(guard, spot) {
-            self.label = None;
-            return self.scan.expect(";");
+        if word.split('.').next() == Some("call") {
+            self.mnemonic(word)?;
+            if self.call(guard, spot) {
+                self.label = None;
+                return self.scan.expect(";");
+            }
         }
-        let what = self.instruction(&text, at, spot, guard)?;
-        let all = self.moves(&what)?.unwrap_or_else(|| vec![what]);
+        let instr = self.by_the_book(at)?;
+        let all = match self.moves(&instr)? {
+            Some(moves) => moves,
+            None => vec![self.instruction(&instr, at, spot, guard)?],
+        };
         let statement = |what| Statement { guard, line: spot.line, what };
         self.kernel.body.extend(all.into_iter().map(statement));
         self.label = None;
@@ -323,103 +330,38 @@ impl Body<'_, '_> {
         }
     }
 
-    fn instruction(&mut self, text: &str, at: usize, spot: Spot, guard: Option<Guard>) -> Parsed<What> {
-        // Only dots separate words, so `shared::cta` stays one word.
-        let mut words: Vec<&str> = text.split('.').collect();
-        let name = words[0];
-        match name {
-            "bra" => {
-                self.scan.rest();
-                let at = self.scan.at;
-                let label = self.scan.name("a label")?.to_owned();
+    fn instruction(&mut self, instr: &Instr, at: usize, spot: Spot, guard: Option<Guard>) -> Parsed<What> {
+        match instr {
+            Instr::Bra(bra) => {
+                let jump = self.jump(bra.target.0, at);
                 let goal = Goal::Branch(self.kernel.body.len());
                 if let Some(scope) = self.scopes.last_mut() {
-                    scope.jumps.push((goal, Jump { label, at }));
+                    scope.jumps.push((goal, jump));
                 }
                 return Ok(What::Branch { target: usize::MAX });
             }
-            "ret" if self.calls.returns(self.kernel.body.len()) => {
+            Instr::Brx(brx) => {
+                let jump = self.jump(brx.table.0, at);
+                self.indexed.push((self.kernel.body.len(), jump));
+                let index = brx.index.reg().and_then(|reg| u16::try_from(reg.index).ok()).map(Reg);
+                let index = index.ok_or_else(|| self.scan.error_at(at, "too many registers".into(), None))?;
+                return Ok(What::Table { index, table: usize::MAX });
+            }
+            Instr::Ret(_) if self.calls.returns(self.kernel.body.len()) => {
                 return Ok(What::Branch { target: usize::MAX });
             }
-            "ret" | "exit" => return Ok(What::Exit),
-            "brx" if words.get(1) == Some(&"idx") => return self.indexed_branch(),
+            Instr::Ret(_) | Instr::Exit(_) => return Ok(What::Exit),
             _ => {}
         }
-        let policy = matches!(name, "ld" | "st" | "atom" | "red") && unhinted(&mut words);
-        if CORE.contains(&name) && self.as_in_litmus(&words) {
-            let (before, text) = (self.thread.thread.body.len(), words.join("."));
-            native::instruction(self.scan, self.builder, self.thread, (at, spot), guard, &text)?;
-            self.policy(policy)?;
-            let pushed = self.thread.thread.body.get(before).map(|i| i.op.clone());
-            return pushed
-                .map(What::Core)
-                .ok_or_else(|| self.scan.error_at(at, "this instruction does nothing".into(), None));
-        }
-        if !CORE.contains(&name) && !PLAIN.contains(&name) {
-            let known: Vec<&str> = CORE.iter().chain(&PLAIN).copied().collect();
-            let hint = closest(name, &known).map(|k| format!("did you mean `{k}`?"));
-            return Err(self.scan.error_at(at, format!("`{name}` is not an instruction of PTX"), hint));
-        }
-        if matches!(name, "ld" | "ldu" | "st")
-            && let Some((wrong, close)) = wrong_qualifier(&words)
-        {
-            let hint = close.map(|k| format!("did you mean `.{k}`?"));
-            return Err(self.scan.error_at(at, format!("`.{wrong}` is not a qualifier of {name}"), hint));
-        }
-        let mut names = Names { builder: self.builder, thread: self.thread };
-        let args = operands(self.scan, &mut names)?;
-        Ok(What::Plain(Plain { words: words.iter().map(|w| (*w).to_owned()).collect(), args }))
+        let Some(op) = bridge::op(instr) else { return Ok(What::Plain(self.plain(instr))) };
+        self.thread.push(self.scan, spot, guard, op.clone())?;
+        Ok(What::Core(op))
     }
 
-    /// Reads past the operand of a cache policy, if there is one.
-    fn policy(&mut self, stands: bool) -> Parsed<()> {
-        if !stands {
-            return Ok(());
-        }
-        self.scan.expect(",")?;
-        let mut names = Names { builder: self.builder, thread: self.thread };
-        operands(self.scan, &mut names).map(drop)
-    }
-
-    fn indexed_branch(&mut self) -> Parsed<What> {
-        let mut names = Names { builder: self.builder, thread: self.thread };
-        self.scan.rest();
-        let at = self.scan.at;
-        let start = self.scan.clone();
-        let first = operands(self.scan, &mut names)?;
-        let Some(Arg::Reg(index)) = first.first() else {
-            return Err(self.scan.error_at(
-                at,
-                "brx.idx takes a register and a list of targets".into(),
-                None,
-            ));
-        };
-        *self.scan = start;
-        self.scan.name("a register")?;
-        self.scan.expect(",")?;
-        self.scan.rest();
-        let at = self.scan.at;
-        let label = self.scan.name("the name of a list of branch targets")?.to_owned();
-        self.indexed.push((self.kernel.body.len(), Jump { label, at }));
-        Ok(What::Table { index: *index, table: usize::MAX })
-    }
-
-    /// Whether litmus texts have this form too. Accesses with other qualifiers than `ACCESS` (parameters, local memory,
-    /// cache operators) or with floating-point immediates are kept as words.
-    fn as_in_litmus(&mut self, words: &[&str]) -> bool {
-        let access = matches!(words[0], "ld" | "st") && words.get(1) != Some(&"async");
-        let rest = self.scan.rest();
-        let end = rest.find(';').unwrap_or(rest.len());
-        let float = ["0f", "0F", "0d", "0D"].iter().any(|f| {
-            rest[..end]
-                .match_indices(f)
-                .any(|(i, _)| !rest[..i].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
-        });
-        let bulk = words[0] == "st" && words.get(1) == Some(&"bulk");
-        let fabric = words[0] == "fence" && words.contains(&"fabric::fabric");
-        let update = matches!(words[0], "atom" | "red");
-        let vector = words.iter().any(|w| matches!(*w, "v2" | "v4" | "v8"));
-        let vector = vector && (update || !rest[..end].contains('{'));
-        !bulk && !fabric && !vector && (!access || (!float && words[1..].iter().all(|w| ACCESS.contains(w))))
+    /// A jump of the instruction at `at` to a label.
+    fn jump(&self, label: u32, at: usize) -> Jump {
+        let label = self.name_of(label).to_owned();
+        let text = &self.scan.source[at..self.scan.at];
+        Jump { at: at + text.rfind(&label).unwrap_or(0), label }
     }
 }

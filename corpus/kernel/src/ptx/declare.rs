@@ -175,6 +175,7 @@ fn kernel(scan: &mut Scan<'_>, r: &mut Reading) -> Parsed<()> {
         variables,
         types: Vec::new(),
         body: Vec::new(),
+        names: Vec::new(),
         tables: Vec::new(),
         program: builder.program.clone(),
     };

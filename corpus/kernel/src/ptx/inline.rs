@@ -7,9 +7,11 @@
 //! A call stays a call if its function has no body here, calls itself, or has something that is not read.
 
 use super::body::Body;
-use super::module::{Arg, Plain, Statement, What};
+use super::module::{Statement, What};
 use super::variable::{element, extent};
-use super::words::type_of;
+use moire_isa::kinds::Num;
+use moire_isa::operand::{Class, List, Packed};
+use moire_isa::{self as isa, Instr, Mov, OF_CALLS, Spelling, Value};
 use moire_program::ir::{Guard, Reg, Ty};
 use moire_program::limits::{INSTRUCTIONS, REGISTERS};
 use moire_program::text::scan::{Parsed, Spot};
@@ -96,7 +98,7 @@ impl Body<'_, '_> {
         self.scan.expect(";")
     }
 
-    fn param(&self, name: &str) -> Option<usize> {
+    pub(super) fn param(&self, name: &str) -> Option<usize> {
         self.scopes.iter().rev().find_map(|scope| scope.params.get(name).copied())
     }
 
@@ -204,26 +206,18 @@ impl Body<'_, '_> {
     }
 
     /// The moves that an access to a parameter of a call amounts to, if it is one.
-    pub(super) fn moves(&mut self, what: &What) -> Parsed<Option<Vec<What>>> {
-        let What::Plain(Plain { words, args }) = what else { return Ok(None) };
-        let (loads, place, values) = match (words[0].as_str(), args.as_slice()) {
-            ("ld", [values, place]) => (true, place, values),
-            ("st", [place, values]) => (false, place, values),
+    pub(super) fn moves(&mut self, instr: &Instr) -> Parsed<Option<Vec<What>>> {
+        let (loads, place, values, bytes) = match instr {
+            Instr::Ld(ld) => (true, ld.addr.address, &ld.dst.items, ld.ty.bits() / 8),
+            Instr::St(st) => (false, st.addr, &st.src.items, st.ty.bits() / 8),
             _ => return Ok(None),
         };
-        let Arg::Address(base, at) = place else { return Ok(None) };
-        let Arg::Name(name) = base.as_ref() else { return Ok(None) };
-        let of_param = words.iter().any(|w| w.starts_with("param"));
-        let Some(param) = self.param(name).filter(|_| of_param) else { return Ok(None) };
-        let Some(bytes) = words.last().and_then(|w| type_of(w)).map(Ty::bytes) else { return Ok(None) };
-        let values = match values {
-            Arg::Vector(all) => all.as_slice(),
-            one => std::slice::from_ref(one),
-        };
+        let Value::Symbol(index @ OF_CALLS.., _) = place.base else { return Ok(None) };
+        let (param, at, bytes) = ((index - OF_CALLS) as usize, place.offset, u32::from(bytes));
         let ty = match bytes {
-            2 => Some(Ty::B(16)),
-            4 => Some(Ty::B(32)),
-            8 => Some(Ty::B(64)),
+            2 => Some((Ty::B(16), Num::B16)),
+            4 => Some((Ty::B(32), Num::B32)),
+            8 => Some((Ty::B(64), Num::B64)),
             _ => None,
         };
         let place = |n: i64| at.saturating_add(n.saturating_mul(i64::from(bytes)));
@@ -235,7 +229,7 @@ impl Body<'_, '_> {
             }
             let part = match (self.calls.parts.get(&(param, at, bytes)), ty) {
                 (Some(part), _) => *part,
-                (None, Some(ty)) if !loads => {
+                (None, Some((ty, _))) if !loads => {
                     let part = self.part(ty)?;
                     self.calls.parts.insert((param, at, bytes), part);
                     part
@@ -243,15 +237,18 @@ impl Body<'_, '_> {
                 (None, _) if loads => return Ok(None),
                 (None, _) => continue,
             };
-            let (part, value) = (Arg::Reg(part), value.clone());
-            let args = if loads { vec![value, part] } else { vec![part, value] };
-            out.push(What::Plain(Plain { words: vec!["mov".to_owned(), format!("b{}", 8 * bytes)], args }));
+            let Some((_, ty)) = ty else { return Ok(None) };
+            let part = Value::Reg(isa::Reg { index: part.0.into(), class: Class::default() });
+            let (dst, a) = if loads { (*value, part) } else { (part, *value) };
+            let one = |value| Packed(List { items: vec![value], braced: false });
+            let mov = Mov { ty, dst: one(dst), a: one(a), spelling: Spelling::default() };
+            out.push(What::Plain(self.plain(&Instr::Mov(mov))));
         }
         Ok(Some(out))
     }
 
     /// A new register for a part of a parameter.
-    fn part(&mut self, ty: Ty) -> Parsed<Reg> {
+    pub(super) fn part(&mut self, ty: Ty) -> Parsed<Reg> {
         let mut name = format!("%param{}", self.thread.thread.regs.len());
         while self.thread.known(&name).is_some() {
             name.push('_');

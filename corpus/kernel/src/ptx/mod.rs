@@ -5,11 +5,13 @@
 //! does that for one launch. Calls of functions of the module are inlined. Source: PTX ISA 9.2, chapters 4, 5, 9 and 11.
 
 mod body;
+mod book;
+mod bridge;
 mod declare;
 mod function;
 mod inline;
 mod module;
-mod operand;
+mod plain;
 mod rules;
 mod variable;
 mod words;

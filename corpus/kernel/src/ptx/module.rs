@@ -41,6 +41,8 @@ pub struct Kernel {
     pub types: Vec<Ty>,
     /// The code.
     pub body: Vec<Statement>,
+    /// Names of labels, functions and what other modules define, by number.
+    pub names: Vec<String>,
     /// The lists of `.branchtargets`, as indices into `body`.
     pub tables: Vec<Vec<usize>>,
     /// The program that static rules check: the objects, and one thread with the instructions that litmus texts have too.

@@ -1,9 +1,8 @@
 //! Applies the static rules to a kernel, for the target of its module.
 
 use super::module::{Kernel, Module};
-use moire_program::ir::Op;
 use moire_program::text::{Diagnostic, Severity};
-use moire_program::validate::{Target, notation, targets, validate};
+use moire_program::validate::{Target, targets, validate};
 
 impl Kernel {
     /// All errors of the static rules, which agree with the assembler, for the target of the module.
@@ -18,14 +17,6 @@ impl Kernel {
         };
         let mut out = validate(&self.program);
         out.retain(|d| d.severity == Severity::Error);
-        for instr in self.program.threads.iter().flat_map(|t| &t.body) {
-            // In PTX the declaration marks the predicate of `cp.async`, and a barrier count counts threads.
-            let told = matches!(instr.op, Op::AsyncCopy(_) | Op::Bar { .. });
-            if let Some(what) = notation(&instr.op).filter(|_| !told) {
-                let message = format!("this is litmus notation, not PTX: {what}");
-                out.push(error(instr.line, instr.column, message, None));
-            }
-        }
         let known = Target::ALL.into_iter().find(|t| t.name() == module.target);
         if let Some(target) = known {
             let mut alone = self.program.clone();

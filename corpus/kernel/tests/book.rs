@@ -1,0 +1,82 @@
+//! What a module says and what is made of it: an operation prints as an instruction with the same meaning.
+
+use moire_isa::Instr;
+use moire_isa::census::{Declared, Form};
+use moire_kernel::ptx::{What, parse};
+use moire_program::text::instruction;
+use std::path::Path;
+use std::process::Command;
+
+const REGISTERS: &str = ".reg .pred %p<40>; .reg .b8 %b<40>; .reg .b16 %h<40>; .reg .b32 %r<400>; .reg .f32 %f<400>;
+.reg .b64 %d<40>; .reg .f64 %g<40>; .reg .b128 %q<40>; .shared .align 128 .b8 sm[4096]; .local .align 16 .b8 lm[64];";
+
+fn module(form: &str) -> String {
+    format!(
+        ".version 9.5\n.target sm_100a\n.address_size 64\n.global .align 128 .b8 gm[4096];\n.const .align 16 .b8 cm[64];\n\
+         .global .texref tx;\n.global .surfref sf;\n.global .samplerref sp;\n.visible .entry k(.param .u64 p0)\n.reqntid 32\n\
+         {{\n{REGISTERS}\nL0: {form};\nret;\n}}\n"
+    )
+}
+
+/// The forms of the census that some target accepts, where the census and gzip are there.
+fn census() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/spec/instructions/census.tsv.gz");
+    let text = Command::new("gzip").arg("-dc").arg(path).output().map(|out| out.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn bytes(text: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let read = Instr::read(text, &mut Declared::default()).unwrap_or_else(|why| panic!("{text}: {why:?}"));
+    read.canon(&mut out);
+    out
+}
+
+/// The operation of a form as it is printed, if it has one.
+fn operation(form: &str) -> Option<String> {
+    let module = parse(&module(form)).unwrap_or_else(|why| panic!("{form}: {why}"));
+    let kernel = &module.kernels[0];
+    let What::Core(_) = kernel.body[0].what else { return None };
+    let thread = &kernel.program.threads[0];
+    let text = instruction(&kernel.program, thread, &thread.body[0]);
+    Some(text.trim_end_matches(';').to_owned())
+}
+
+#[test]
+fn an_operation_says_what_the_instruction_says() {
+    let ours = [
+        "atom.acq_rel.sys.global.cas.b64 %d1, [%d2+8], %d3, %d4",
+        "barrier.cluster.arrive.relaxed.aligned",
+        "cp.async.bulk.wait_group.read 1",
+        "cp.async.ca.shared.global [%r1], [%d1], 8, %r2",
+        "fence.acquire.sync_restrict::shared::cluster.cluster",
+        "fence.proxy.tensormap::generic.acquire.gpu [%d1], 128",
+        "ld.relaxed.sys.mmio.global.b32 %r1, [gm+4]",
+        "mbarrier.arrive_drop.noComplete.release.cta.shared::cta.b64 %d1, [%r2], 3",
+        "multimem.red.release.gpu.global.add.u32 [%d1], %r1",
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r1], %r2, [%r3]",
+        "st.volatile.shared.v4.b32 [sm+16], {%r1, %r2, 0, 1}",
+        "tcgen05.ld.sync.aligned.16x32bx2.x1.pack::16b.b32 {%r1}, [%r2], 8",
+    ];
+    assert!(
+        operation("ld.global.v2.b32 {_, %r1}, [%d1]").is_some(),
+        "an element that nobody wants is loaded"
+    );
+    let table = census();
+    let theirs = table.lines().filter_map(Form::of).filter(Form::accepted).map(|form| form.text);
+    let mut wrong = Vec::new();
+    for form in ours.into_iter().chain(theirs).filter(|form| !form.starts_with('@')) {
+        let Some(printed) = operation(form) else { continue };
+        // The mark of a predicate is notation: PTX has the declaration of the register.
+        let printed = printed.replace(", @%p", ", %p");
+        if bytes(form) != bytes(&printed) {
+            wrong.push(format!("{form}\n    {printed}"));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} say something else:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(60)].join("\n")
+    );
+}
