@@ -9,6 +9,7 @@ mod lowering;
 mod operational;
 mod outside;
 mod patterns;
+mod pinned;
 mod source_compilers;
 mod source_model;
 mod sources;
