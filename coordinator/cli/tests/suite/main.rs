@@ -24,6 +24,7 @@ mod kernels;
 #[cfg(unix)]
 mod kill;
 mod mend;
+mod mutants;
 #[cfg(target_os = "linux")]
 mod partition;
 mod people;
