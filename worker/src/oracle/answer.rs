@@ -89,7 +89,8 @@ impl<'p> Seen<'p> {
     fn of(program: &'p Program) -> Self {
         let few = reduced(program);
         let there = observed_registers(&few.program);
-        let own = observed_registers(program).into_iter().map(|(t, r)| (ThreadId::at(few.first[t.index()]), r));
+        let own =
+            observed_registers(program).into_iter().map(|(t, r)| (ThreadId::at(few.first[t.index()]), r));
         let registers = own.map(|own| there.iter().position(|r| *r == own)).collect();
         Seen { few, registers }
     }
