@@ -18,7 +18,7 @@
 //! Clusters that have nothing in common become programs of their own, equal ones once (`residual/apart`).
 //!
 //! `known` has the facts from before a warp runs, `warp` the state of one warp, `step` the effect of a statement, `run` the
-//! choice of the next statement, and `residual` turns items into a program.
+//! choice of the next statement, `lanes` which lanes of a warp run in one order, and `residual` turns items into a program.
 //!
 //! Assumed: `elect.sync` elects the first active lane; different pointer parameters point to different memory; words there that
 //! are read with an order or atomically are 0 at the start; boxes of a

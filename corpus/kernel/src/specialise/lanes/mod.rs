@@ -29,6 +29,7 @@ use super::item::Placed;
 use super::launch::Here;
 use super::touch::Touch;
 use crate::Refusal;
+use parts::Together;
 
 /// Lanes that run in one order.
 pub(super) struct Strand {
@@ -61,13 +62,16 @@ impl Strand {
     }
 }
 
+/// Most items in the orders of warps that have several.
+const ITEMS: usize = 1 << 16;
+
 /// The orders of the lanes of these warps. `contested` says whether bytes are used by several warps, or asynchronously,
 /// and written.
 pub(super) fn strands(
     warps: &[(&Here, &[Placed])],
     contested: &dyn Fn(&Touch) -> bool,
 ) -> Result<Vec<Strand>, Refusal> {
-    let mut out = Vec::new();
+    let (mut out, mut apart) = (Vec::new(), 0);
     for (warp, (here, items)) in warps.iter().enumerate() {
         let parts = parts::parts(items, here.lanes, contested);
         if let [one] = parts.as_slice()
@@ -76,16 +80,25 @@ pub(super) fn strands(
             out.push(Strand { warp, lanes: here.lanes, items: items.to_vec() });
             continue;
         }
+        let first = out.len();
         for one in parts {
-            let items = part::of(items, &one)?;
-            if one.cells.is_empty() {
-                let items = items.into_iter().map(|i| i.1).collect();
-                out.push(Strand { warp, lanes: one.lanes, items });
-            } else {
-                let halves = twin::twins(&items, &one, (here.cta, here.warp));
-                out.extend(halves.map(|(lanes, items)| Strand { warp, lanes, items }));
-            }
+            let orders = orders(items, &one, here)?;
+            out.extend(orders.into_iter().map(|(lanes, items)| Strand { warp, lanes, items }));
+        }
+        apart += out[first..].iter().map(|s| s.items.len()).sum::<usize>();
+        if apart > ITEMS {
+            let what = "lanes of a warp that run apart, with too many instructions in all";
+            return Err(Refusal::Bounded(what.to_owned()));
         }
     }
     Ok(out)
+}
+
+/// The orders of a part: one, or those of its twin and its rest.
+fn orders(items: &[Placed], part: &Together, here: &Here) -> Result<Vec<(u32, Vec<Placed>)>, Refusal> {
+    let own = part::of(items, part)?;
+    if part.cells.is_empty() {
+        return Ok(vec![(part.lanes, own.into_iter().map(|i| i.1).collect())]);
+    }
+    Ok(twin::twins(&own, part, (here.cta, here.warp)).into())
 }

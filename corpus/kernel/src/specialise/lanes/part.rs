@@ -14,19 +14,23 @@ use std::collections::BTreeSet;
 
 /// The items that some lanes execute, each with its number in the warp.
 pub(super) fn of(items: &[Placed], part: &Together) -> Result<Vec<(usize, Placed)>, Refusal> {
-    let all = items.iter().enumerate().filter_map(|(n, placed)| Some((n, one(placed, part.lanes)?)));
+    let warps: BTreeSet<Reg> =
+        items.iter().filter(|p| by_the_warp(&p.item)).flat_map(|p| used(&p.item, true)).collect();
+    let all = items.iter().enumerate().filter_map(|(n, placed)| Some((n, one(placed, part.lanes, &warps)?)));
     let found: Vec<(usize, Placed)> = all.collect();
     handed(items, &found)?;
     Ok(found)
 }
 
-fn one(placed: &Placed, lanes: u32) -> Option<Placed> {
+/// The item as some lanes execute it. `warps` are the registers that instructions of the whole warp write.
+fn one(placed: &Placed, lanes: u32, warps: &BTreeSet<Reg>) -> Option<Placed> {
     let here = placed.lanes & lanes;
     if matches!(placed.item, Item::Label(_)) {
         return Some(placed.clone());
     }
     let first = placed.lanes & placed.lanes.wrapping_neg();
-    if here == 0 || (here & first == 0 && by_the_warp(&placed.item)) {
+    let stands = || used(&placed.item, false).iter().any(|r| warps.contains(r)) && only_moves(&placed.item);
+    if here == 0 || (here & first == 0 && (by_the_warp(&placed.item) || stands())) {
         return None;
     }
     let item = match &placed.item {
@@ -55,6 +59,11 @@ pub(super) fn by_the_warp(item: &Item) -> bool {
         Op::Wgmma(_) | Op::AsyncCopy(AsyncCopy::Bulk(_)) => true,
         _ => false,
     }
+}
+
+/// Whether the item is a `mov`: that of a register of the warp shows where the kernel uses it.
+fn only_moves(item: &Item) -> bool {
+    matches!(item, Item::Op { op, .. } if matches!(**op, Op::Mov { .. }))
 }
 
 /// What some lanes touch of a touch, if anything.

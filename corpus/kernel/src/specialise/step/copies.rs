@@ -36,6 +36,9 @@ pub(super) fn copy(step: &mut Step<'_, '_>, op: &AsyncCopy) -> Result<Then, Refu
 }
 
 fn bulk(step: &mut Step<'_, '_>, bulk: &mut BulkCopy, made: &mut Made) -> Result<(), Refusal> {
+    if step.mask.count_ones() > 1 {
+        step.note("a bulk copy that lanes of a warp issue together is taken to be issued once");
+    }
     let bytes = match bulk.bytes {
         Some(b) => match step.number(b, "the size of a copy")? {
             Operand::Imm(n) => {

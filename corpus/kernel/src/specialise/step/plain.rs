@@ -56,6 +56,9 @@ pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plai
     if step.mask == 0 {
         return Ok(Then::Next);
     }
+    if words[0] == "activemask" {
+        step.note("activemask is taken to give the lanes that come here together");
+    }
     if let Some(then) = followed(step, &words, plain, &written)? {
         return Ok(then);
     }
