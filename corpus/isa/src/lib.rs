@@ -12,6 +12,7 @@ mod kind;
 mod entry;
 mod book;
 pub mod census;
+mod document;
 mod instr;
 pub mod kinds;
 pub mod operand;
@@ -19,6 +20,7 @@ mod slot;
 mod text;
 
 pub use book::*;
+pub use document::page;
 pub use entry::{Entry, Instruction, PartInfo, Rule, Seen, SlotInfo, Spelling, Standing, Tagged};
 pub use instr::entry_of;
 pub use kind::{EVER, Kind, Lattice, On, Row, Since};

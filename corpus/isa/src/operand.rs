@@ -158,9 +158,10 @@ impl Width {
     }
 }
 
-/// What the elements of a vector are together: floating point only if all of them are.
+/// What the elements of a vector are together: floating point only if all of them are. ptxas takes predicates in any
+/// vector: `ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%p6, %r22}, [%r1]`.
 pub(crate) fn together(items: &[Value]) -> Option<Class> {
-    let classes = || items.iter().filter_map(Value::reg).map(|reg| reg.class);
+    let classes = || items.iter().filter_map(Value::reg).map(|reg| reg.class).filter(|class| class.bits != 1);
     let first = classes().next()?;
     let all = |what: fn(Class) -> bool| classes().all(what);
     Some(Class { float: all(|class| class.float), integer: all(|class| class.integer), ..first })

@@ -115,18 +115,23 @@ fn tags_and_names_are_unique() {
 /// A word that two slots know would always be taken by the first.
 #[test]
 fn no_word_belongs_to_two_slots() {
+    let mut twice = Vec::new();
     for entry in BOOK {
         let mut seen: Vec<&str> = entry.fixed.concat();
-        for slot in entry.slots {
+        for (at, slot) in entry.slots.iter().enumerate() {
+            // Two slots of one kind take their words in the order of the text: the spaces of a copy.
             let words = (slot.words)();
-            let twice = words.iter().find(|word| seen.contains(word));
-            assert!(twice.is_none(), "{}: {} has {twice:?}, and a slot before it too", entry.id, slot.name);
+            if at > 0 && words == (entry.slots[at - 1].words)() {
+                continue;
+            }
+            twice.extend(words.iter().filter(|w| seen.contains(w)).map(|w| format!("{} {w}", entry.id)));
             seen.extend(words);
         }
     }
+    assert!(twice.is_empty(), "{twice:?}");
 }
 
 #[test]
 fn an_instruction_is_small() {
-    assert!(size_of::<Instr>() <= 256, "{}", size_of::<Instr>());
+    assert!(size_of::<Instr>() <= 168, "{}", size_of::<Instr>());
 }

@@ -21,7 +21,11 @@ instructions! {
     #[doc = "Makes the address of the same variable in another CTA of the cluster."]
     Mapa = "mapa", section "mapa", since (80, Sm(90));
     slots { keep space: InCluster; keep ty: AddressTy; }
-    operands { write dst: Register = ty.width(); known a: Source = ty.width(); known cta: Value = Width::Int(32); }
+    operands {
+        write dst: Register = ty.width();
+        known a: Source = ty.width();
+        known cta: Value = Width::Int(32);
+    }
     rules {}
 
     #[doc = "Tells the CTA of the cluster in which an address lies."]
@@ -33,14 +37,23 @@ instructions! {
     #[doc = "Loads matrices from shared memory, each lane a piece."]
     LdMatrix = "ldmatrix", section "ldmatrix", since (70, Any);
     begins ["sync", "aligned"]
-    slots { keep shape: MatrixShape; keep count: MatrixCount; keep trans: Trans; keep space: SharedSpace; keep ty: MatrixTy; keep packed: Option<PackedTy>; }
+    slots {
+        keep shape: MatrixShape;
+        keep count: MatrixCount;
+        keep trans: Trans;
+        keep space: SharedSpace;
+        keep ty: MatrixTy;
+        keep packed: Option<PackedTy>;
+    }
     operands {
-        write dst: List = (count.count() * if shape == MatrixShape::M16n16 { 2 } else { 1 }, Width::Bits(32), Must);
+        write dst: List = (count.count() * if shape == MatrixShape::M16n16 { 2 } else { 1 }, Width::Bits(32),
+            Must);
         known addr: Address = space.into();
     }
     rules {
         shape == MatrixShape::M16n8 => refuse("the shapes are .m8n8, .m16n16 and .m8n16");
-        shape == MatrixShape::M16n16 && (!trans.is() || count == MatrixCount::X4) => refuse("`.m16n16` goes with .trans and .x1 or .x2");
+        shape == MatrixShape::M16n16 && (!trans.is() || count == MatrixCount::X4)
+            => refuse("`.m16n16` goes with .trans and .x1 or .x2");
         shape == MatrixShape::M8n16 && trans.is() => refuse("`.m8n16` goes with no .trans");
         !matrix_loads(shape, ty, packed) => refuse("the shape does not take these elements");
     }
@@ -48,10 +61,17 @@ instructions! {
     #[doc = "Stores matrices to shared memory, each lane a piece."]
     StMatrix = "stmatrix", section "stmatrix", since (80, Sm(90));
     begins ["sync", "aligned"]
-    slots { keep shape: MatrixShape; keep count: MatrixCount; keep trans: Trans; keep space: SharedSpace; keep ty: MatrixTy; }
+    slots {
+        keep shape: MatrixShape;
+        keep count: MatrixCount;
+        keep trans: Trans;
+        keep space: SharedSpace;
+        keep ty: MatrixTy;
+    }
     operands { known addr: Address = space.into(); data src: List = (count.count(), Width::Bits(32), Must); }
     rules {
-        !matches!((shape, ty), (MatrixShape::M8n8, MatrixTy::B16) | (MatrixShape::M16n8, MatrixTy::B8)) => refuse("it is .m8n8.b16 or .m16n8.b8");
+        !matches!((shape, ty), (MatrixShape::M8n8, MatrixTy::B16) | (MatrixShape::M16n8, MatrixTy::B8))
+            => refuse("it is .m8n8.b16 or .m16n8.b8");
         src.is_numbers() => refuse("a register is among them");
         shape == MatrixShape::M16n8 && !trans.is() => refuse("`.m16n8` goes with .trans");
     }
@@ -71,17 +91,23 @@ instructions! {
         known value: Value = Width::Bits(if ty == MapTy::B32 { 32 } else { 64 });
     }
     rules {
-        (ty == MapTy::B64) != matches!(field, MapField::GlobalAddress | MapField::GlobalStride) => refuse("addresses and strides have .b64, other fields .b32");
+        (ty == MapTy::B64) != matches!(field, MapField::GlobalAddress | MapField::GlobalStride)
+            => refuse("addresses and strides have .b64, other fields .b32");
         ordinal.is_some_and(|n| !(0..5).contains(&n.0)) => refuse("a tensor has five dimensions");
         field.numbered().is_some() && value.imm().is_none() => refuse("this field takes a number");
-        field.numbered().zip(value.imm()).is_some_and(|(most, n)| !(0..=most).contains(&n)) => refuse("this field has no such value");
+        field.numbered().zip(value.imm()).is_some_and(|(most, n)| !(0..=most).contains(&n))
+            => refuse("this field has no such value");
     }
 
     #[doc = "Copies a tensor map from shared to global memory, and publishes it to the proxy of tensor maps."]
     MapCopy = "tensormap.cp_fenceproxy", section "tensormap-cp-fenceproxy", since (83, Sm(90));
     begins ["global", "shared::cta", "tensormap::generic", "release"] ends ["sync", "aligned"]
     slots { keep scope: Scope; }
-    operands { known dst: Address = Space::Global; known src: Address = Space::SharedCta; known bytes: Number = (); }
+    operands {
+        known dst: Address = Space::Global;
+        known src: Address = Space::SharedCta;
+        known bytes: Number = ();
+    }
     rules { bytes.0 != 128 => refuse("a tensor map has 128 bytes"); }
 }
 

@@ -24,7 +24,10 @@ instructions! {
     slots { keep space: BarrierSpace; }
     operands { known addr: Address = space.into(); }
     rules {
-        addr.strays(Space::SharedCta) => refuse("an mbarrier lies in shared memory"); space == BarrierSpace::SharedCluster => refuse("an mbarrier ends in its own CTA"); }
+        addr.strays(Space::SharedCta)
+            => refuse("an mbarrier lies in shared memory");
+        space == BarrierSpace::SharedCluster => refuse("an mbarrier ends in its own CTA");
+    }
 
     #[doc = "Arrives at an mbarrier."]
     MbarrierArrive = form: ArriveForm, section "mbarrier-arrive", since (70, Any);
@@ -39,20 +42,28 @@ instructions! {
         write state: OrSink<Register> = Width::Int(64);
         known addr: Address = space.into();
         known tx: Option<Value> = (form.tx(), Width::Int(32));
-        known count: Maybe<Value> = (if form.tx() { usize::MAX } else { usize::from(multicast.is_some()) }, Width::Int(32));
+        known count: Maybe<Value> = (if form.tx() { usize::MAX } else { usize::from(multicast.is_some()) },
+            Width::Int(32));
         known mask: Option<Value> = (multicast.is_some(), Width::Int(32));
     }
     rules {
         addr.strays(Space::SharedCta) => refuse("an mbarrier lies in shared memory");
-        matches!(order.scope, Some(Scope::Gpu | Scope::Sys)) => refuse("an mbarrier has the scopes .cta and .cluster");
-        no_complete.is() && (form.tx() || order.order == ArriveOrder::Relaxed || order.scope == Some(Scope::Cluster) || space == BarrierSpace::SharedCluster) => refuse("`.noComplete` goes with .release.cta and an object of this CTA");
+        matches!(order.scope, Some(Scope::Gpu | Scope::Sys))
+            => refuse("an mbarrier has the scopes .cta and .cluster");
+        no_complete.is() && (form.tx() || order.order == ArriveOrder::Relaxed
+            || order.scope == Some(Scope::Cluster) || space == BarrierSpace::SharedCluster)
+            => refuse("`.noComplete` goes with .release.cta and an object of this CTA");
         no_complete.is() && count.0.is_none() => refuse("`.noComplete` has a count");
         count.0.as_ref().and_then(Value::imm).is_some_and(|n| n < 1) => refuse("a count is positive");
-        state.0.is_some() && space == BarrierSpace::SharedCluster => refuse("a remote arrival returns no state: write the sink `_`");
-        multicast.is_some() && !(multicast == Some(Multicast::Mask32) && space != BarrierSpace::SharedCta) => refuse("`.multicast::cluster::32b` goes with .shared::cluster");
+        state.0.is_some() && space == BarrierSpace::SharedCluster
+            => refuse("a remote arrival returns no state: write the sink `_`");
+        multicast.is_some() && !(multicast == Some(Multicast::Mask32) && space != BarrierSpace::SharedCta)
+            => refuse("`.multicast::cluster::32b` goes with .shared::cluster");
         state.0.is_none() && form == ArriveForm::Arrive => since(71, Any);
         !no_complete.is() && count.0.is_some() && multicast.is_none() => since(80, Sm(90));
-        order.scope == Some(Scope::Cta) && !form.tx() && order.order == ArriveOrder::Release && space != BarrierSpace::SharedCluster => since(80, Any);
+        order.scope == Some(Scope::Cta) && !form.tx() && order.order == ArriveOrder::Release
+            && space != BarrierSpace::SharedCluster
+            => since(80, Any);
         order.order == ArriveOrder::Relaxed => since(86, Sm(90));
     }
 
@@ -67,8 +78,11 @@ instructions! {
     }
     rules {
         addr.strays(Space::SharedCta) => refuse("an mbarrier lies in shared memory");
-        matches!(order.scope, Some(Scope::Gpu | Scope::Sys)) => refuse("an mbarrier has the scopes .cta and .cluster");
-        multicast.is_some() && !(multicast == Some(Multicast::Mask32) && space != BarrierSpace::SharedCta && form == TxForm::Complete) => refuse("`.multicast::cluster::32b` goes with .complete_tx and .shared::cluster");
+        matches!(order.scope, Some(Scope::Gpu | Scope::Sys))
+            => refuse("an mbarrier has the scopes .cta and .cluster");
+        multicast.is_some() && !(multicast == Some(Multicast::Mask32) && space != BarrierSpace::SharedCta
+            && form == TxForm::Complete)
+            => refuse("`.multicast::cluster::32b` goes with .complete_tx and .shared::cluster");
     }
 
     #[doc = "Asks, without waiting or for a while, whether a phase of an mbarrier is complete."]
@@ -84,11 +98,14 @@ instructions! {
     }
     rules {
         addr.strays(Space::SharedCta) => refuse("an mbarrier lies in shared memory");
-        matches!(order.scope, Some(Scope::Gpu | Scope::Sys)) => refuse("an mbarrier has the scopes .cta and .cluster");
+        matches!(order.scope, Some(Scope::Gpu | Scope::Sys))
+            => refuse("an mbarrier has the scopes .cta and .cluster");
         space == BarrierSpace::SharedCluster => refuse("a wait is for an mbarrier of this CTA");
-        phase == Some(PhaseType::Conditional) && !form.parity() => refuse("`.phase_type::conditional` goes with .parity");
+        phase == Some(PhaseType::Conditional) && !form.parity()
+            => refuse("`.phase_type::conditional` goes with .parity");
         report.0.is_some() && done.second.is_none() => refuse("a report goes with two predicates");
-        form.parity() && state.imm().is_some_and(|n| n != 0 && n != 1) => refuse("a parity is 0 or 1");
+        form.parity() && phase != Some(PhaseType::Primary) && state.imm().is_some_and(|n| n != 0 && n != 1)
+            => refuse("a parity is 0 or 1");
         order.order == WaitOrder::Relaxed => since(86, Sm(90));
     }
 
@@ -97,13 +114,14 @@ instructions! {
     ends ["b64"]
     slots { abstain layout: Layout; keep space: BarrierSpace; }
     operands { write dst: Register = Width::Bits(1); known addr: Address = space.into(); }
-    rules {
-        addr.strays(Space::SharedCta) => refuse("an mbarrier lies in shared memory"); space == BarrierSpace::SharedCluster => refuse("it asks of an mbarrier of this CTA"); }
+    rules { space == BarrierSpace::SharedCluster => refuse("it asks of an mbarrier of this CTA"); }
 
     #[doc = "Takes the number of arrivals that are pending from the state of an mbarrier."]
     MbarrierPending = "mbarrier.pending_count", section "mbarrier-pending-count", since (70, Any);
     ends ["b64"]
-    slots {} operands { write count: Register = Width::Int(32); known state: Value = Width::Int(64); } rules {}
+    slots {}
+    operands { write count: Register = Width::Int(32); known state: Value = Width::Int(64); }
+    rules {}
 
     #[doc = "Waits for other threads of the CTA."]
     BarSync = form: BarSyncForm, section "bar", since (70, Any);
@@ -112,7 +130,8 @@ instructions! {
     rules {
         aligned.is() && form == BarSyncForm::Bar => refuse("`bar` is always aligned");
         id.imm().is_some_and(|n| !(0..16).contains(&n)) => refuse("barriers are 0 to 15");
-        count.0.as_ref().and_then(Value::imm).is_some_and(|n| n % 32 != 0) => refuse("the count is a multiple of 32");
+        count.0.as_ref().and_then(Value::imm).is_some_and(|n| n % 32 != 0)
+            => refuse("the count is a multiple of 32");
     }
 
     #[doc = "Arrives at a barrier of the CTA."]
@@ -122,7 +141,8 @@ instructions! {
     rules {
         aligned.is() && form == BarArriveForm::Bar => refuse("`bar` is always aligned");
         id.imm().is_some_and(|n| !(0..16).contains(&n)) => refuse("barriers are 0 to 15");
-        count.imm().is_some_and(|n| n % 32 != 0 || n == 0) => refuse("the count is a multiple of 32, and not 0");
+        count.imm().is_some_and(|n| n % 32 != 0 || n == 0)
+            => refuse("the count is a multiple of 32, and not 0");
     }
 
     #[doc = "Waits for other threads of the CTA, and combines their predicates."]
@@ -138,7 +158,8 @@ instructions! {
         (op == BarOp::Popc) != (ty == BarTy::U32) => refuse("it is .popc.u32, .and.pred or .or.pred");
         aligned.is() && form == BarRedForm::Bar => refuse("`bar` is always aligned");
         id.imm().is_some_and(|n| !(0..16).contains(&n)) => refuse("barriers are 0 to 15");
-        count.0.as_ref().and_then(Value::imm).is_some_and(|n| n % 32 != 0) => refuse("the count is a multiple of 32");
+        count.0.as_ref().and_then(Value::imm).is_some_and(|n| n % 32 != 0)
+            => refuse("the count is a multiple of 32");
     }
 
     #[doc = "Waits for lanes of the warp."]

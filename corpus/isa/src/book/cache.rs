@@ -14,15 +14,20 @@ instructions! {
     operands { known addr: Address = space.into(); }
     rules {
         valid.is() != (to == PrefetchTo::L1b32) => refuse("`.L1::32B` goes with .valid_addr");
-        matches!(space, PrefetchSpace::Const | PrefetchSpace::Param) && to != PrefetchTo::Tensormap => refuse("lines of .const and .param hold tensor maps");
-        matches!(space, PrefetchSpace::Global | PrefetchSpace::Local) && to == PrefetchTo::Tensormap => refuse("`.tensormap` goes with .const, .param, or no space");
-        space == PrefetchSpace::Local && !matches!(to, PrefetchTo::L1 | PrefetchTo::L2) => refuse("a priority goes with global memory");
+        matches!(space, PrefetchSpace::Const | PrefetchSpace::Param) && to != PrefetchTo::Tensormap
+            => refuse("lines of .const and .param hold tensor maps");
+        matches!(space, PrefetchSpace::Global | PrefetchSpace::Local) && to == PrefetchTo::Tensormap
+            => refuse("`.tensormap` goes with .const, .param, or no space");
+        space == PrefetchSpace::Local && !matches!(to, PrefetchTo::L1 | PrefetchTo::L2)
+            => refuse("a priority goes with global memory");
     }
 
     #[doc = "Brings a line of the uniform cache nearer."]
     Prefetchu = "prefetchu", section "prefetch-prefetchu", since (70, Any);
     ends ["L1"]
-    slots {} operands { known addr: Address = Space::Generic; } rules {}
+    slots {}
+    operands { known addr: Address = Space::Generic; }
+    rules { addr.strays(Space::Global) => refuse("the address is generic"); }
 
     #[doc = "Gives a line its usual priority."]
     ApplyPriority = "applypriority", section "applypriority", since (74, Any);
@@ -43,10 +48,12 @@ instructions! {
     slots { keep dims: Dims; keep mode: Mode; }
     operands {
         known tensor: Tensor = boxed(dims, mode, NewAddress::No, None);
-        known offsets: Option<List> = (offsets_of(dims, mode) > 0, (offsets_of(dims, mode), Width::Int(16), Must));
+        known offsets: Option<List> = (offsets_of(dims, mode) > 0, (offsets_of(dims, mode), Width::Int(16),
+            Must));
     }
     rules {
-        matches!(mode, Mode::Im2col | Mode::Im2colW | Mode::Im2colW128) && matches!(dims, Dims::D1 | Dims::D2) => refuse("im2col is of .3d to .5d");
+        matches!(mode, Mode::Im2col | Mode::Im2colW | Mode::Im2colW128) && matches!(dims, Dims::D1 | Dims::D2)
+            => refuse("im2col is of .3d to .5d");
     }
 
     #[doc = "Drops a line without writing it back: what it holds is undefined."]
@@ -60,7 +67,10 @@ instructions! {
     PolicyFraction = "createpolicy.fractional", section "createpolicy", since (74, Any);
     ends ["b64"]
     slots { speed priority: Then<Primary, Secondary>; }
-    operands { write dst: Register = Width::Int(64); hint fraction: Maybe<Value> = (0, Width::Of { bits: 32, float: true, untyped: false, wider: false }); }
+    operands {
+        write dst: Register = Width::Int(64);
+        hint fraction: Maybe<Value> = (0, Width::Of { bits: 32, float: true, untyped: false, wider: false });
+    }
     rules {
         fraction.0.is_some_and(|f| !in_unit(f)) => refuse("the fraction is above 0 and at most 1");
     }
@@ -75,12 +85,22 @@ instructions! {
         known primary: Value = Width::Int(32);
         known total: Value = Width::Int(32);
     }
-    rules { primary.imm().zip(total.imm()).is_some_and(|(primary, total)| primary as u32 > total as u32) => refuse("a part is not longer than the whole"); }
+    rules {
+        primary.imm().zip(total.imm()).is_some_and(|(primary, total)| !(0..=unsigned(total)).contains(&unsigned(primary)))
+            => refuse("a part is not longer than the whole");
+    }
 
     #[doc = "Makes a policy of an access property."]
     PolicyOf = "createpolicy.cvt", section "createpolicy", since (74, Any);
     begins ["L2"] ends ["b64"]
-    slots {} operands { write dst: Register = Width::Int(64); hint property: Value = Width::Int(64); } rules {}
+    slots {}
+    operands { write dst: Register = Width::Int(64); hint property: Value = Width::Int(64); }
+    rules {}
+}
+
+/// A number of 32 bits without a sign: `createpolicy.range.L2::evict_first.b64 %rd1, [%rd2], 64, -1` is a form.
+fn unsigned(n: i64) -> i64 {
+    n & 0xffff_ffff
 }
 
 /// Whether a number is above 0 and at most 1; a register may be.

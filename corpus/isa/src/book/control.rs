@@ -12,7 +12,9 @@ instructions! {
 
     #[doc = "Jumps to an entry of a table."]
     Brx = "brx.idx", section "brx-idx", since (70, Any);
-    slots { speed uni: Uni; } operands { known index: Register = Width::Bits(32); known table: Label = (); } rules {}
+    slots { speed uni: Uni; }
+    operands { known index: Register = Width::Bits(32); known table: Label = (); }
+    rules {}
 
     #[doc = "Calls a function."]
     Call = "call", section "call", since (70, Any);
@@ -23,7 +25,10 @@ instructions! {
         known args: Early<Args> = ("(", true, ());
         known prototype: Maybe<Label> = (0, ());
     }
-    rules {}
+    rules {
+        matches!(callee, Callee::Register(_)) && prototype.0.is_none()
+            => refuse("a call of a register names a prototype");
+    }
 
     #[doc = "Returns."]
     Ret = "ret", section "ret", since (70, Any);
@@ -44,18 +49,28 @@ instructions! {
     #[doc = "Sleeps for about so many nanoseconds."]
     Nanosleep = "nanosleep", section "nanosleep", since (70, Any);
     ends ["u32"]
-    slots {} operands { hint time: Value = Width::Of { bits: 32, float: false, untyped: false, wider: false }; } rules {}
+    slots {}
+    operands { hint time: Value = Width::Of { bits: 32, float: false, untyped: false, wider: false }; }
+    rules {}
 
     #[doc = "Counts an event for a profiler."]
     Pmevent = "pmevent", section "pmevent", since (70, Any);
     slots { speed mask: Mask; } operands { hint event: Number = (); }
-    rules { !(0..if mask.is() { 65_536 } else { 16 }).contains(&event.0) => refuse("there is no such event"); }
+    rules {
+        !(0..if mask.is() { 65_536 } else { 16 }).contains(&event.0) => refuse("there is no such event");
+    }
 
     #[doc = "Takes bytes of the stack."]
     Alloca = "alloca", section "alloca", since (73, Any);
     slots { keep ty: StackTy; }
-    operands { write dst: Register = stack(ty); known bytes: Value = stack(ty); known align: Maybe<Number> = (0, ()); }
-    rules { align.0.is_some_and(|n| n.0 < 1 || n.0 & (n.0 - 1) != 0) => refuse("an alignment is a power of two"); }
+    operands {
+        write dst: Register = stack(ty);
+        known bytes: Value = stack(ty);
+        known align: Maybe<Number> = (0, ());
+    }
+    rules {
+        align.0.is_some_and(|n| n.0 < 1 || n.0 & (n.0 - 1) != 0) => refuse("an alignment is a power of two");
+    }
 
     #[doc = "Remembers the stack."]
     Stacksave = "stacksave", section "stacksave", since (73, Any);
@@ -70,14 +85,16 @@ instructions! {
     slots {} operands {} rules {}
 
     #[doc = "Asks to take the place of a cluster that has not started."]
-    ClusterTake = "clusterlaunchcontrol.try_cancel.async", section "clusterlaunchcontrol-try-cancel", since (86, Sm(100));
+    ClusterTake = "clusterlaunchcontrol.try_cancel.async", section "clusterlaunchcontrol-try-cancel",
+        since (86, Sm(100));
     ends ["b128"]
     slots { keep space: CtaSpace; keep done: Bytes; keep multicast: MulticastAll; }
     operands { known dst: Address = space.into(); known mbarrier: Address = space.into(); }
     rules {}
 
     #[doc = "Tells whether that was granted."]
-    ClusterTaken = "clusterlaunchcontrol.query_cancel.is_canceled", section "clusterlaunchcontrol-query-cancel", since (86, Sm(100));
+    ClusterTaken = "clusterlaunchcontrol.query_cancel.is_canceled",
+        section "clusterlaunchcontrol-query-cancel", since (86, Sm(100));
     ends ["pred", "b128"]
     slots {} operands { write dst: Register = Width::Bits(1); data a: Register = Width::Bits(128); } rules {}
 
@@ -85,7 +102,10 @@ instructions! {
     ClusterFirst = form: FirstForm, section "clusterlaunchcontrol-query-cancel", since (86, Sm(100));
     ends ["b32", "b128"]
     slots { keep all: FourWord; }
-    operands { write dst: List = (if all.is() { 4 } else { 1 }, Width::Bits(32), Never); data a: Register = Width::Bits(128); }
+    operands {
+        write dst: List = (if all.is() { 4 } else { 1 }, Width::Bits(32), Never);
+        data a: Register = Width::Bits(128);
+    }
     rules { all.is() != (form == FirstForm::All) => refuse("`.v4` goes with all coordinates"); }
 }
 

@@ -10,7 +10,12 @@ use crate::slot::{Strong, Then};
 instructions! {
     #[doc = "Copies 4, 8 or 16 bytes to shared memory, asynchronously."]
     CpAsync = "cp.async", section "cp-async", since (70, Any);
-    slots { keep level: SmallLevel; keep spaces: Then<SmallSpace, GlobalWord>; speed hint: CacheHint; speed prefetch: Option<Prefetch>; }
+    slots {
+        keep level: SmallLevel;
+        keep spaces: Then<SmallSpace, GlobalWord>;
+        speed hint: CacheHint;
+        speed prefetch: Option<Prefetch>;
+    }
     operands {
         known dst: Address = Space::SharedCta;
         known src: Address = Space::Global;
@@ -21,7 +26,8 @@ instructions! {
     rules {
         level == SmallLevel::Cg && bytes.0 != 16 => refuse("`.cg` copies 16 bytes");
         ![4, 8, 16].contains(&bytes.0) => refuse("4, 8 or 16 bytes are copied");
-        matches!(&part.0, Some(SizeOrPred::Size(Value::Imm(n))) if *n < 0 || *n > bytes.0) => refuse("the source is longer than the copy");
+        matches!(&part.0, Some(SizeOrPred::Size(Value::Imm(n))) if *n < 0 || *n > bytes.0)
+            => refuse("the source is longer than the copy");
         matches!(&part.0, Some(SizeOrPred::Ignore(_))) => since(75, Any);
     }
 
@@ -65,7 +71,8 @@ instructions! {
         known left: Option<Value> = (ignore_oob.is(), Width::Int(32));
         known right: Option<Value> = (ignore_oob.is(), Width::Int(32));
         known mbarrier: Option<Address> = (done == Completion::Mbarrier, Space::SharedCluster);
-        known mask: Option<Value> = (multicast.is_some(), if multicast == Some(Multicast::Mask16) { Width::Int(16) } else { Width::Int(32) });
+        known mask: Option<Value> = (multicast.is_some(),
+            if multicast == Some(Multicast::Mask16) { Width::Int(16) } else { Width::Int(32) });
         hint policy: Option<Value> = (hint.is(), Width::Int(64));
         known byte_mask: Option<Value> = (cp_mask.is(), Width::Int(16));
     }
@@ -73,19 +80,30 @@ instructions! {
         !mask_fits(multicast, mask.as_ref()) => refuse("a mask has 16 or 32 bits");
         ragged(bytes) => refuse("sizes are multiples of 16");
         !bulk_ends(dst_space, src_space) => refuse("no copy goes between these spaces");
-        (dst_space == BulkSpace::Global) != (done == Completion::Group) => refuse("a copy to global memory ends with its group, every other with an mbarrier");
-        multicast.is_some() && !(dst_space == BulkSpace::SharedCluster && src_space == BulkSpace::Global) => refuse("multicast is from global memory to the cluster");
-        hint.is() && src_space != BulkSpace::Global && dst_space != BulkSpace::Global => refuse("`.L2::cache_hint` is for global memory");
+        (dst_space == BulkSpace::Global) != (done == Completion::Group)
+            => refuse("a copy to global memory ends with its group, every other with an mbarrier");
+        multicast.is_some() && !(dst_space == BulkSpace::SharedCluster && src_space == BulkSpace::Global)
+            => refuse("multicast is from global memory to the cluster");
+        hint.is() && src_space != BulkSpace::Global && dst_space != BulkSpace::Global
+            => refuse("`.L2::cache_hint` is for global memory");
         cp_mask.is() && dst_space != BulkSpace::Global => refuse("`.cp_mask` is for copies to global memory");
-        ignore_oob.is() && !(dst_space == BulkSpace::SharedCta && src_space == BulkSpace::Global) => refuse("`.ignore_oob` is for copies from global memory to this CTA");
-        [left, right].iter().any(|n| n.as_ref().and_then(Value::imm).is_some_and(|n| !(0..16).contains(&n))) => refuse("at most 15 bytes are ignored at each end");
-        report.is_some_and(|r| r != Report::Disabled) && ignore_oob.is() => refuse("a report of validity goes with no .ignore_oob");
-        report.is_some() && src_space != BulkSpace::Global => refuse("a report is for copies from global memory");
+        ignore_oob.is() && !(dst_space == BulkSpace::SharedCta && src_space == BulkSpace::Global)
+            => refuse("`.ignore_oob` is for copies from global memory to this CTA");
+        [left, right].iter().any(|n| n.as_ref().and_then(Value::imm).is_some_and(|n| !(0..16).contains(&n)))
+            => refuse("at most 15 bytes are ignored at each end");
+        report.is_some_and(|r| r != Report::Disabled) && ignore_oob.is()
+            => refuse("a report of validity goes with no .ignore_oob");
+        report.is_some() && src_space != BulkSpace::Global
+            => refuse("a report is for copies from global memory");
         b128.is() && it.spelling.says("weak") => refuse("`.b128` goes with .relaxed.scope or alone");
         order.order == CopyOrder::Relaxed && !b128.is() => refuse("`.relaxed.scope` goes with .b128");
-        src_space == BulkSpace::SharedCta && dst_space == BulkSpace::SharedCluster && matches!(order.scope, Some(Scope::Gpu | Scope::Sys)) => refuse("in the cluster the scope is .cta or .cluster");
+        src_space == BulkSpace::SharedCta && dst_space == BulkSpace::SharedCluster
+            && matches!(order.scope, Some(Scope::Gpu | Scope::Sys))
+            => refuse("in the cluster the scope is .cta or .cluster");
         dst_space == BulkSpace::SharedCta => since(86, Sm(90));
-        order.order == CopyOrder::Relaxed && dst_space == BulkSpace::SharedCluster && src_space == BulkSpace::Global => since(93, Only(&[90, 100, 103, 107, 110]));
+        order.order == CopyOrder::Relaxed && dst_space == BulkSpace::SharedCluster
+            && src_space == BulkSpace::Global
+            => since(93, Only(&[90, 100, 103, 107, 110]));
     }
 
     #[doc = "Copies a box of a tensor in bulk, asynchronously."]
@@ -108,57 +126,90 @@ instructions! {
         known tensor: Tensor = boxed(dims, mode, address, anew);
         known src: Option<Address> = (dst_space == BulkSpace::Global, src_space.into());
         known mbarrier: Option<Address> = (done == Completion::Mbarrier, Space::SharedCluster);
-        known offsets: Option<List> = (offsets_of(dims, mode) > 0, (offsets_of(dims, mode), Width::Int(16), Must));
-        known mask: Option<Value> = (multicast.is_some(), if multicast == Some(Multicast::Mask16) { Width::Int(16) } else { Width::Int(32) });
+        known offsets: Option<List> = (offsets_of(dims, mode) > 0, (offsets_of(dims, mode), Width::Int(16),
+            Must));
+        known mask: Option<Value> = (multicast.is_some(),
+            if multicast == Some(Multicast::Mask16) { Width::Int(16) } else { Width::Int(32) });
         hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules {
         !mask_fits(multicast, mask.as_ref()) => refuse("a mask has 16 or 32 bits");
-        !bulk_ends(dst_space, src_space) || dst_space == BulkSpace::SharedCluster && src_space == BulkSpace::SharedCta => refuse("no copy goes between these spaces");
-        (dst_space == BulkSpace::Global) != (done == Completion::Group) => refuse("a copy to global memory ends with its group, every other with an mbarrier");
-        multicast.is_some() && dst_space != BulkSpace::SharedCluster => refuse("multicast is from global memory to the cluster");
-        dst_space == BulkSpace::Global && group.is_some() => refuse("a copy to global memory arrives nowhere");
-        anew.is_some() && matches!(mode, Mode::NoOffsets | Mode::NoOffsetsW) => refuse("dimensions are said anew of tiles");
-        dst_space == BulkSpace::Global && !matches!(mode, Mode::Tile | Mode::Scatter4 | Mode::NoOffsets | Mode::NoOffsetsW) => refuse("this mode loads");
-        dst_space != BulkSpace::Global && matches!(mode, Mode::Scatter4 | Mode::NoOffsets | Mode::NoOffsetsW) => refuse("this mode stores");
+        !bulk_ends(dst_space, src_space) || dst_space == BulkSpace::SharedCluster
+            && src_space == BulkSpace::SharedCta
+            => refuse("no copy goes between these spaces");
+        (dst_space == BulkSpace::Global) != (done == Completion::Group)
+            => refuse("a copy to global memory ends with its group, every other with an mbarrier");
+        multicast.is_some() && dst_space != BulkSpace::SharedCluster
+            => refuse("multicast is from global memory to the cluster");
+        dst_space == BulkSpace::Global && group.is_some()
+            => refuse("a copy to global memory arrives nowhere");
+        anew.is_some() && matches!(mode, Mode::NoOffsets | Mode::NoOffsetsW)
+            => refuse("dimensions are said anew of tiles");
+        dst_space == BulkSpace::Global && !matches!(mode, Mode::Tile | Mode::Scatter4 | Mode::NoOffsets
+            | Mode::NoOffsetsW)
+            => refuse("this mode loads");
+        dst_space != BulkSpace::Global && matches!(mode, Mode::Scatter4 | Mode::NoOffsets | Mode::NoOffsetsW)
+            => refuse("this mode stores");
         matches!(mode, Mode::Gather4 | Mode::Scatter4) && dims != Dims::D2 => refuse("four rows are of .2d");
-        !matches!(mode, Mode::Tile | Mode::Gather4 | Mode::Scatter4) && matches!(dims, Dims::D1 | Dims::D2) => refuse("im2col is of .3d to .5d");
+        !matches!(mode, Mode::Tile | Mode::Gather4 | Mode::Scatter4) && matches!(dims, Dims::D1 | Dims::D2)
+            => refuse("im2col is of .3d to .5d");
         anew.is_some() && !address.is() => refuse("the address is said anew with the rest");
         dst_space == BulkSpace::SharedCta => since(86, Any);
         group.is_some() => since(86, TENSOR);
-        matches!(mode, Mode::Gather4 | Mode::Im2colW) && dst_space == BulkSpace::SharedCluster => since(86, TENSOR);
+        matches!(mode, Mode::Gather4 | Mode::Im2colW) && dst_space == BulkSpace::SharedCluster
+            => since(86, TENSOR);
     }
 
     #[doc = "Updates a box of a tensor in bulk, asynchronously."]
     TensorReduce = "cp.reduce.async.bulk.tensor", section "cp-reduce-async-bulk-tensor", since (80, Sm(90));
     begins ["global", "shared::cta", "bulk_group"]
-    slots { keep dims: Dims; keep op: RedOp; keep mode: Mode; speed hint: CacheHint; abstain address: NewAddress; abstain anew: Option<Override>; }
+    slots {
+        keep dims: Dims;
+        keep op: RedOp;
+        keep mode: Mode;
+        speed hint: CacheHint;
+        abstain address: NewAddress;
+        abstain anew: Option<Override>;
+    }
     operands {
         known tensor: Tensor = boxed(dims, mode, address, anew);
         known src: Address = Space::SharedCta;
         hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules {
-        !matches!(mode, Mode::Tile | Mode::Scatter4 | Mode::NoOffsets | Mode::NoOffsetsW) => refuse("this mode loads");
-        anew.is_some() && matches!(mode, Mode::NoOffsets | Mode::NoOffsetsW) => refuse("dimensions are said anew of tiles");
+        !matches!(mode, Mode::Tile | Mode::Scatter4 | Mode::NoOffsets | Mode::NoOffsetsW)
+            => refuse("this mode loads");
+        anew.is_some() && matches!(mode, Mode::NoOffsets | Mode::NoOffsetsW)
+            => refuse("dimensions are said anew of tiles");
         mode == Mode::Scatter4 && dims != Dims::D2 => refuse("four rows are of .2d");
-        !matches!(mode, Mode::Tile | Mode::Scatter4) && matches!(dims, Dims::D1 | Dims::D2) => refuse("im2col is of .3d to .5d");
+        !matches!(mode, Mode::Tile | Mode::Scatter4) && matches!(dims, Dims::D1 | Dims::D2)
+            => refuse("im2col is of .3d to .5d");
         anew.is_some() && !address.is() => refuse("the address is said anew with the rest");
     }
 
     #[doc = "Brings a box of a tensor to the second level."]
-    TensorPrefetch = "cp.async.bulk.prefetch.tensor", section "cp-async-bulk-prefetch-tensor", since (80, Sm(90));
+    TensorPrefetch = "cp.async.bulk.prefetch.tensor", section "cp-async-bulk-prefetch-tensor", since (80,
+        Sm(90));
     begins ["L2", "global"]
-    slots { keep dims: Dims; keep mode: Mode; speed hint: CacheHint; speed last: EvictLast; abstain address: NewAddress; abstain anew: Option<Override>; }
+    slots {
+        keep dims: Dims;
+        keep mode: Mode;
+        speed hint: CacheHint;
+        speed last: EvictLast;
+        abstain address: NewAddress;
+        abstain anew: Option<Override>;
+    }
     operands {
         known tensor: Tensor = boxed(dims, mode, address, anew);
-        known offsets: Option<List> = (offsets_of(dims, mode) > 0, (offsets_of(dims, mode), Width::Int(16), Must));
+        known offsets: Option<List> = (offsets_of(dims, mode) > 0, (offsets_of(dims, mode), Width::Int(16),
+            Must));
         hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules {
         matches!(mode, Mode::Scatter4 | Mode::NoOffsets | Mode::NoOffsetsW) => refuse("this mode stores");
         mode == Mode::Gather4 && dims != Dims::D2 => refuse("four rows are of .2d");
-        !matches!(mode, Mode::Tile | Mode::Gather4) && matches!(dims, Dims::D1 | Dims::D2) => refuse("im2col is of .3d to .5d");
+        !matches!(mode, Mode::Tile | Mode::Gather4) && matches!(dims, Dims::D1 | Dims::D2)
+            => refuse("im2col is of .3d to .5d");
         anew.is_some() && !address.is() => refuse("the address is said anew with the rest");
         hint.is() && last.is() => refuse("one hint at a time");
         matches!(mode, Mode::Gather4 | Mode::Im2colW) => since(86, TENSOR);
@@ -176,9 +227,15 @@ instructions! {
     BulkPrefetch = "cp.async.bulk.prefetch", section "cp-async-bulk-prefetch", since (80, Sm(90));
     begins ["L2"]
     slots { keep space: GlobalWord; speed hint: CacheHint; speed last: EvictLast; }
-    operands { known src: Address = Space::Global; known bytes: Value = Width::Int(32); hint policy: Option<Value> = (hint.is(), Width::Int(64)); }
+    operands {
+        known src: Address = Space::Global;
+        known bytes: Value = Width::Int(32);
+        hint policy: Option<Value> = (hint.is(), Width::Int(64));
+    }
     rules {
-        ragged(bytes) => refuse("sizes are multiples of 16"); hint.is() && last.is() => refuse("one hint at a time"); }
+        ragged(bytes) => refuse("sizes are multiples of 16");
+        hint.is() && last.is() => refuse("one hint at a time");
+    }
 
     #[doc = "Changes bytes in bulk, asynchronously."]
     BulkReduce = "cp.reduce.async.bulk", section "cp-reduce-async-bulk", since (80, Sm(90));
@@ -201,20 +258,30 @@ instructions! {
     }
     rules {
         ragged(bytes) => refuse("sizes are multiples of 16");
-        !matches!((dst_space, src_space), (BulkSpace::Global | BulkSpace::SharedCluster, BulkSpace::SharedCta)) => refuse("it goes from this CTA to global memory or to the cluster");
-        (dst_space == BulkSpace::Global) != (done == Completion::Group) => refuse("one to global memory ends with its group, every other with an mbarrier");
+        !matches!((dst_space, src_space), (BulkSpace::Global
+            | BulkSpace::SharedCluster, BulkSpace::SharedCta))
+            => refuse("it goes from this CTA to global memory or to the cluster");
+        (dst_space == BulkSpace::Global) != (done == Completion::Group)
+            => refuse("one to global memory ends with its group, every other with an mbarrier");
         hint.is() && dst_space != BulkSpace::Global => refuse("`.L2::cache_hint` is for global memory");
         !bulk_takes(op, ty, dst_space) => refuse("the operation does not take this type");
-        noftz.is() != (op == RedOp::Add && matches!(ty, Ty::F16 | Ty::Bf16)) => refuse("`.noftz` goes with .add of halves");
-        order.scope.is_some_and(|s| s != Scope::Cluster) && dst_space == BulkSpace::SharedCluster => refuse("in shared memory the scope is .cluster");
+        noftz.is() != (op == RedOp::Add && matches!(ty, Ty::F16 | Ty::Bf16))
+            => refuse("`.noftz` goes with .add of halves");
+        order.scope.is_some_and(|s| s != Scope::Cluster) && dst_space == BulkSpace::SharedCluster
+            => refuse("in shared memory the scope is .cluster");
     }
 
     #[doc = "Stores zeros to a range of shared memory."]
     StBulk = "st.bulk", section "st-bulk", since (86, Sm(100));
     slots { keep weak: WeakWord; keep space: CtaSpace; }
-    operands { known addr: Address = space.into(); known bytes: Value = Width::Either(32, 64); known value: Number = (); }
+    operands {
+        known addr: Address = space.into();
+        known bytes: Value = Width::Either(32, 64);
+        known value: Number = ();
+    }
     rules {
         value.0 != 0 => refuse("it stores zeros");
+        space == CtaSpace::SharedCta && addr.home.is_some() => refuse("the address is in a register");
         bytes.imm().is_some_and(|n| n % 8 != 0) => refuse("the size is a multiple of 8");
         bytes.has_bits(32) => since(90, Any);
     }

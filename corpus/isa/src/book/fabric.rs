@@ -12,15 +12,22 @@ const BOXES: crate::kind::On = Only(&[107]);
 instructions! {
     #[doc = "Fetches bytes through the fabric."]
     FabricGet = "fabric.try_get.async", section "fabric", since (93, Sm(100));
-    begins ["shared::cta", "mbarrier::complete_tx::bytes", "mbarrier::report::fabric"] ends ["relaxed", "sys", "b128"]
+    begins ["shared::cta", "mbarrier::complete_tx::bytes", "mbarrier::report::fabric"] ends ["relaxed", "sys",
+        "b128"]
     slots {}
-    operands { known dst: Address = Space::SharedCta; known src: Tensor = remote(false); known bytes: Value = Width::Int(32); known mbarrier: Address = Space::SharedCta; }
+    operands {
+        known dst: Address = Space::SharedCta;
+        known src: Tensor = remote(false);
+        known bytes: Value = Width::Int(32);
+        known mbarrier: Address = Space::SharedCta;
+    }
     rules {
-        ragged(bytes) => refuse("sizes are multiples of 16");}
+        ragged(bytes) => refuse("sizes are multiples of 16"); }
 
     #[doc = "Fetches a box of a tensor through the fabric."]
     FabricGetBox = "fabric.try_get.async.tensor", section "fabric", since (94, BOXES);
-    begins ["shared::cta", "tile", "mbarrier::complete_tx::bytes", "mbarrier::report::fabric", "override::global_address"] ends ["relaxed", "sys", "b128"]
+    begins ["shared::cta", "tile", "mbarrier::complete_tx::bytes", "mbarrier::report::fabric",
+        "override::global_address"] ends ["relaxed", "sys", "b128"]
     slots { keep dims: Dims; speed hint: CacheHint; abstain anew: Option<Override>; }
     operands {
         known dst: Address = Space::SharedCta;
@@ -28,11 +35,15 @@ instructions! {
         known mbarrier: Address = Space::SharedCta;
         hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
-    rules { !anew_fits(dims, anew) => refuse("`.override::global_dim` is of .1d, `.override::global_dim_stride` of the others"); }
+    rules {
+        !anew_fits(dims, anew)
+            => refuse("`.override::global_dim` is of .1d, `.override::global_dim_stride` of the others");
+    }
 
     #[doc = "Writes bytes through the fabric."]
     FabricPut = "fabric.try_put.async", section "fabric", since (93, Sm(100));
-    begins ["shared::cta", "mbarrier::complete_tx::16B", "mbarrier::report::fabric"] ends ["relaxed", "sys", "b128"]
+    begins ["shared::cta", "mbarrier::complete_tx::16B", "mbarrier::report::fabric"] ends ["relaxed", "sys",
+        "b128"]
     slots { keep many: Many; keep counted: Counted; keep cp_mask: CpMask; }
     operands {
         known dst: Tensor = remote(counted.is());
@@ -42,12 +53,19 @@ instructions! {
         known byte_mask: Option<Value> = (cp_mask.is(), Width::Int(16));
     }
     rules {
-        ragged(bytes) => refuse("sizes are multiples of 16");}
+        ragged(bytes) => refuse("sizes are multiples of 16"); }
 
     #[doc = "Writes a box of a tensor through the fabric."]
     FabricPutBox = "fabric.try_put.async.tensor", section "fabric", since (94, BOXES);
-    begins ["shared::cta", "tile", "mbarrier::complete_tx::16B", "mbarrier::report::fabric", "override::global_address"] ends ["relaxed", "sys", "b128"]
-    slots { keep many: Many; keep dims: Dims; keep counted: Counted; speed hint: CacheHint; abstain anew: Option<Override>; }
+    begins ["shared::cta", "tile", "mbarrier::complete_tx::16B", "mbarrier::report::fabric",
+        "override::global_address"] ends ["relaxed", "sys", "b128"]
+    slots {
+        keep many: Many;
+        keep dims: Dims;
+        keep counted: Counted;
+        speed hint: CacheHint;
+        abstain anew: Option<Override>;
+    }
     operands {
         known tensor: Tensor = remote_box(dims, anew, counted.is());
         known src: Address = Space::SharedCta;
@@ -56,19 +74,29 @@ instructions! {
         hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules {
-        ragged(bytes) => refuse("sizes are multiples of 16"); !anew_fits(dims, anew) => refuse("`.override::global_dim` is of .1d, `.override::global_dim_stride` of the others"); }
+        !anew_fits(dims, anew)
+            => refuse("`.override::global_dim` is of .1d, `.override::global_dim_stride` of the others");
+    }
 
     #[doc = "Updates memory through the fabric."]
     FabricRed = "fabric.try_red.async", section "fabric", since (93, Sm(100));
     begins ["shared::cta", "mbarrier::complete_tx::16B", "mbarrier::report::fabric", "relaxed", "sys"]
     slots { keep many: Many; keep counted: Counted; keep op: MultiOp; keep ty: FabricTy; }
-    operands { known dst: Tensor = remote(counted.is()); known src: Address = Space::SharedCta; known bytes: Value = Width::Int(32); known mbarrier: Address = Space::SharedCta; }
+    operands {
+        known dst: Tensor = remote(counted.is());
+        known src: Address = Space::SharedCta;
+        known bytes: Value = Width::Int(32);
+        known mbarrier: Address = Space::SharedCta;
+    }
     rules {
-        ragged(bytes) => refuse("sizes are multiples of 16"); !red_takes(op, ty) || op == MultiOp::Add && matches!(ty, FabricTy::S32 | FabricTy::S64) => refuse("the operation does not take this type"); }
+        !red_takes(op, ty) || op == MultiOp::Add && matches!(ty, FabricTy::S32 | FabricTy::S64)
+            => refuse("the operation does not take this type");
+    }
 
     #[doc = "Combines what many devices have, through the fabric."]
     FabricPull = "fabric.try_pullred.async.multimem", section "fabric", since (93, Sm(100));
-    begins ["shared::cta", "mbarrier::complete_tx::bytes", "mbarrier::report::fabric", "relaxed", "sys"] ends ["sync"]
+    begins ["shared::cta", "mbarrier::complete_tx::bytes", "mbarrier::report::fabric", "relaxed",
+        "sys"] ends ["sync"]
     slots { keep op: MultiOp; keep acc: AccF32; keep ty: FabricTy; }
     operands {
         known dst: Address = Space::SharedCta;
@@ -78,10 +106,12 @@ instructions! {
         known lanes: Number = ();
     }
     rules {
-        ragged(bytes) => refuse("sizes are multiples of 16");
-        lanes.0 as u32 != u32::MAX => refuse("all lanes take part");
-        acc.is() && !(op == MultiOp::Add && matches!(ty, FabricTy::F16 | FabricTy::Bf16)) => refuse("`.acc::f32` goes with .add of halves");
-        !red_takes(op, ty) || op == MultiOp::Add && matches!(ty, FabricTy::S32 | FabricTy::S64 | FabricTy::F64) => refuse("the operation does not take this type");
+        lanes.0 & 0xffff_ffff != 0xffff_ffff => refuse("all lanes take part");
+        acc.is() && !(op == MultiOp::Add && matches!(ty, FabricTy::F16 | FabricTy::Bf16))
+            => refuse("`.acc::f32` goes with .add of halves");
+        !red_takes(op, ty) || op == MultiOp::Add && matches!(ty, FabricTy::S32 | FabricTy::S64
+            | FabricTy::F64)
+            => refuse("the operation does not take this type");
     }
 
     #[doc = "Updates memory through the fabric, and returns what it read."]
@@ -104,7 +134,11 @@ instructions! {
     #[doc = "Waits for accesses through the fabric."]
     FabricWait = "fabric.wait", section "fabric", since (93, Sm(100));
     slots { keep what: FabricWaitFor; } operands { known groups: Maybe<Number> = (0, ()); }
-    rules { what == FabricWaitFor::Read && groups.0.is_none() => refuse("`.sync_restrict::read` has a number of groups"); what == FabricWaitFor::Read => since(95, Sm(100)); }
+    rules {
+        what == FabricWaitFor::Read && groups.0.is_none()
+            => refuse("`.sync_restrict::read` has a number of groups");
+        what == FabricWaitFor::Read => since(95, Sm(100));
+    }
 }
 
 /// A place behind the fabric: a handle and an address, and where bytes are counted.
@@ -117,7 +151,7 @@ fn remote(counted: bool) -> Vec<(usize, Width, Braces)> {
 /// A box behind the fabric.
 fn remote_box(dims: Dims, anew: Option<Override>, counted: bool) -> Vec<(usize, Width, Braces)> {
     let mut out = boxed(dims, Mode::Tile, NewAddress::No, anew);
-    out.splice(1..1, remote(counted));
+    out.splice(0..1, [(1, Width::Int(64), Never)].into_iter().chain(remote(counted)));
     out
 }
 

@@ -10,36 +10,65 @@ use crate::slot::Strong;
 instructions! {
     #[doc = "Loads from many devices at once, and combines what they have."]
     MultiLoad = "multimem.ld_reduce", section "multimem", since (81, Sm(90));
-    slots { keep order: Strong<MultiLoadOrder>; keep space: GlobalSpace; keep op: MultiOp; keep acc: Option<Acc>; keep vec: Vector; keep ty: MultiTy; }
+    slots {
+        keep order: Strong<MultiLoadOrder>;
+        keep space: GlobalSpace;
+        keep op: MultiOp;
+        keep acc: Option<Acc>;
+        keep vec: Vector;
+        keep ty: MultiTy;
+    }
     operands { write dst: List = (vec.count(), ty.fit(), Never); known addr: Address = space.into(); }
     rules {
-        !multi_vector(vec, ty) => refuse("vectors are of floating point up to 128 bits, and halves stand in vectors");
+        !multi_vector(vec, ty)
+            => refuse("vectors are of floating point up to 128 bits, and halves stand in vectors");
         !multi_takes(op, ty) => refuse("the operation does not take this type");
         acc.is_some() && op != MultiOp::Add => refuse("a precision goes with .add");
-        acc == Some(Acc::F32) && !ty.half() || acc == Some(Acc::F16) && !ty.eighth() => refuse("`.acc::f32` goes with halves, `.acc::f16` with .e4m3 and .e5m2");
+        acc == Some(Acc::F32) && !ty.half() || acc == Some(Acc::F16) && !ty.eighth()
+            => refuse("`.acc::f32` goes with halves, `.acc::f16` with .e4m3 and .e5m2");
     }
 
     #[doc = "Stores to many devices at once."]
     MultiStore = "multimem.st", section "multimem", since (81, Sm(90));
-    slots { keep order: Strong<MultiStoreOrder>; keep space: GlobalSpace; keep vec: Vector; keep ty: MultiTy; }
+    slots {
+        keep order: Strong<MultiStoreOrder>;
+        keep space: GlobalSpace;
+        keep vec: Vector;
+        keep ty: MultiTy;
+    }
     operands { known addr: Address = space.into(); data src: List = (vec.count(), ty.fit(), Never); }
-    rules { !multi_vector(vec, ty) => refuse("vectors are of floating point up to 128 bits, and halves stand in vectors"); }
+    rules {
+        !multi_vector(vec, ty)
+            => refuse("vectors are of floating point up to 128 bits, and halves stand in vectors");
+    }
 
     #[doc = "Updates many devices at once."]
     MultiRed = "multimem.red", section "multimem", since (81, Sm(90));
-    slots { keep order: Strong<MultiRedOrder>; keep space: GlobalSpace; keep op: MultiOp; keep vec: Vector; keep ty: MultiTy; }
+    slots {
+        keep order: Strong<MultiRedOrder>;
+        keep space: GlobalSpace;
+        keep op: MultiOp;
+        keep vec: Vector;
+        keep ty: MultiTy;
+    }
     operands { known addr: Address = space.into(); data src: List = (vec.count(), ty.fit(), Never); }
     rules {
-        space == GlobalSpace::Global && addr.base.has_bits(32) => refuse("`.global` takes an address of 64 bits");
-        !multi_vector(vec, ty) || ty.eighth() => refuse("vectors are of floating point up to 128 bits, and halves stand in vectors");
-        !multi_takes(op, ty) || op != MultiOp::Add && ty.half() && vec == Vector::One => refuse("the operation does not take this type");
+        (space == GlobalSpace::Global || vec != Vector::One) && addr.base.has_bits(32)
+            => refuse("`.global` takes an address of 64 bits");
+        !multi_vector(vec, ty) || ty.eighth()
+            => refuse("vectors are of floating point up to 128 bits, and halves stand in vectors");
+        !multi_takes(op, ty) || op != MultiOp::Add && ty.half() && vec == Vector::One
+            => refuse("the operation does not take this type");
     }
 
     #[doc = "Stores to many devices at once, asynchronously."]
     MultiStoreAsync = "multimem.st.async", section "multimem-async", since (93, Sm(100));
     begins ["release"]
     slots { keep scope: Scope; keep space: GlobalSpace; keep ty: Ty; }
-    operands { known addr: Address = space.into(); data src: Value = ty.fit(!ty.float()); }
+    operands {
+        known addr: Address = space.into();
+        data src: Value = if ty.bits() < 64 { ty.fit(!ty.float()) } else { ty.fit(false) };
+    }
     rules {
         matches!(scope, Scope::Cta | Scope::Cluster) => refuse("the scope is .gpu or .sys");
         ty.half() || ty == Ty::B128 => refuse("elements have no halves and at most 64 bits");
@@ -75,16 +104,28 @@ instructions! {
     MultiReduce = "multimem.cp.reduce.async.bulk", section "multimem-async", since (91, Sm(90));
     begins ["global", "shared::cta", "bulk_group"]
     slots { keep order: Strong<ReduceOrder>; keep op: RedOp; keep noftz: Noftz; keep ty: Ty; }
-    operands { known dst: Address = Space::Global; known src: Address = Space::SharedCta; known bytes: Value = Width::Int(32); }
+    operands {
+        known dst: Address = Space::Global;
+        known src: Address = Space::SharedCta;
+        known bytes: Value = Width::Int(32);
+    }
     rules {
         ragged(bytes) => refuse("sizes are multiples of 16");
         !bulk_takes(op, ty, BulkSpace::Global) => refuse("the operation does not take this type");
-        noftz.is() != (op == RedOp::Add && matches!(ty, Ty::F16 | Ty::Bf16)) => refuse("`.noftz` goes with .add of halves");
+        noftz.is() != (op == RedOp::Add && matches!(ty, Ty::F16 | Ty::Bf16))
+            => refuse("`.noftz` goes with .add of halves");
     }
 
     #[doc = "Stores an element, asynchronously."]
     StAsync = "st.async", section "st-async", since (81, Sm(90));
-    slots { keep mmio: Mmio; keep order: Strong<StAsyncOrder>; keep space: AsyncSpace; keep done: Option<Bytes>; keep vec: Vector; keep ty: Ty; }
+    slots {
+        keep mmio: Mmio;
+        keep order: Strong<StAsyncOrder>;
+        keep space: AsyncSpace;
+        keep done: Option<Bytes>;
+        keep vec: Vector;
+        keep ty: Ty;
+    }
     operands {
         known addr: Address = space.into();
         data src: List = (vec.count(), ty.fit(false), if done.is_some() { Whole } else { Never });
@@ -92,10 +133,15 @@ instructions! {
     }
     rules {
         ty.half() || ty.bits() == 8 => refuse("elements are no halves and no bytes");
-        vec == Vector::V8 || vec != Vector::One && (ty.bits() < 32 || vec.count() * usize::from(ty.bits()) > 128) => refuse("vectors are of 32 or 64 bits, up to 128");
-        done.is_some() && (space == AsyncSpace::Global || order.scope.is_some() || ty.bits() == 16) => refuse("with an mbarrier it goes to shared memory, weak, 32 bits at least");
-        done.is_none() && (space == AsyncSpace::SharedCluster || vec != Vector::One || ty == Ty::B128) => refuse("in the cluster, and for vectors, an mbarrier is needed");
-        order.scope.is_some() && !matches!(space, AsyncSpace::Generic | AsyncSpace::Global) => refuse("`.release` is for global memory");
+        vec == Vector::V8 || vec != Vector::One && (ty.bits() < 32
+            || vec.count() * usize::from(ty.bits()) > 128)
+            => refuse("vectors are of 32 or 64 bits, up to 128");
+        done.is_some() && (space == AsyncSpace::Global || order.scope.is_some() || ty.bits() == 16)
+            => refuse("with an mbarrier it goes to shared memory, weak, 32 bits at least");
+        done.is_none() && (space == AsyncSpace::SharedCluster || vec != Vector::One || ty == Ty::B128)
+            => refuse("in the cluster, and for vectors, an mbarrier is needed");
+        order.scope.is_some() && !matches!(space, AsyncSpace::Generic | AsyncSpace::Global)
+            => refuse("`.release` is for global memory");
         matches!(order.scope, Some(Scope::Cta | Scope::Cluster)) => refuse("the scope is .gpu or .sys");
         mmio.is() && order.scope != Some(Scope::Sys) => refuse("`.mmio` goes with .release.sys");
         ty == Ty::B128 => since(92, Any);
@@ -103,17 +149,30 @@ instructions! {
 
     #[doc = "Updates an element, asynchronously."]
     RedAsync = "red.async", section "red-async", since (81, Sm(90));
-    slots { keep mmio: Mmio; keep order: RedAsyncOrder; keep scope: Scope; keep space: AsyncSpace; keep done: Option<Bytes>; keep op: RedOp; keep ty: Ty; }
+    slots {
+        keep mmio: Mmio;
+        keep order: RedAsyncOrder;
+        keep scope: Scope;
+        keep space: AsyncSpace;
+        keep done: Option<Bytes>;
+        keep op: RedOp;
+        keep ty: Ty;
+    }
     operands {
         known addr: Address = space.into();
-        data src: Value = ty.fit(false);
+        data src: Value = Width::Int(ty.bits());
         known mbarrier: Option<Address> = (done.is_some(), space.into());
     }
     rules {
         !async_takes(op, ty) => refuse("the operation does not take this type");
-        done.is_some() && (order != RedAsyncOrder::Relaxed || scope != Scope::Cluster || !matches!(space, AsyncSpace::Generic | AsyncSpace::SharedCluster)) => refuse("with an mbarrier it is .relaxed.cluster in the cluster");
-        done.is_none() && (matches!(scope, Scope::Cta | Scope::Cluster) || !matches!(space, AsyncSpace::Generic | AsyncSpace::Global)) => refuse("without an mbarrier it goes to global memory with .gpu or .sys");
-        mmio.is() && (order != RedAsyncOrder::Release || scope != Scope::Sys) => refuse("`.mmio` goes with .release.sys");
+        done.is_some() && (order != RedAsyncOrder::Relaxed || scope != Scope::Cluster
+            || !matches!(space, AsyncSpace::Generic | AsyncSpace::SharedCluster))
+            => refuse("with an mbarrier it is .relaxed.cluster in the cluster");
+        done.is_none() && (matches!(scope, Scope::Cta | Scope::Cluster)
+            || !matches!(space, AsyncSpace::Generic | AsyncSpace::Global))
+            => refuse("without an mbarrier it goes to global memory with .gpu or .sys");
+        mmio.is() && (order != RedAsyncOrder::Release || scope != Scope::Sys)
+            => refuse("`.mmio` goes with .release.sys");
     }
 }
 

@@ -37,40 +37,70 @@ instructions! {
     operands {
         write dst: Register = if half == Some(Half::Wide) { Width::Bits(ty.first.bits() * 2) } else { ty.first.fit(false) };
         data a: Value = second(ty);
-        data b: Value = if matches!(form, BinaryForm::Shl | BinaryForm::Shr) { Width::Int(32) } else { ty.first.fit(false) };
-        data c: Maybe<Value> = (if matches!(form, BinaryForm::Min | BinaryForm::Max) { 0 } else { usize::MAX }, ty.first.fit(false));
+        data b: Value = if matches!(form, BinaryForm::Shl
+            | BinaryForm::Shr) { Width::Int(32) } else { ty.first.fit(false) };
+        data c: Maybe<Value> = (if matches!(form, BinaryForm::Min
+            | BinaryForm::Max) { 0 } else { usize::MAX }, ty.first.fit(false));
     }
     rules {
         !two(form, ty.first) => refuse("the operation does not take this type");
-        half.is_some() != (matches!(form, BinaryForm::Mul) && integer(ty.first) || form == BinaryForm::Mul24) => refuse("`.lo`, `.hi` and `.wide` go with products of integers");
-        half == Some(Half::Wide) && (form == BinaryForm::Mul24 || ty.first.bits() > 32) => refuse("`.wide` is of 16 and 32 bits");
-        over.is_some() != matches!(form, BinaryForm::Bmsk | BinaryForm::Szext) => refuse("`.wrap` and `.clamp` go with bmsk and szext");
-        (round.is_some() || exact.is_some() || ftz.is() || nan.is() || xorsign.is() || abs.is() || relu.is()) && !(ty.first.float() || relu.is()) => refuse("rounding is of floating point");
+        half.is_some() != (matches!(form, BinaryForm::Mul) && integer(ty.first) || form == BinaryForm::Mul24)
+            => refuse("`.lo`, `.hi` and `.wide` go with products of integers");
+        half == Some(Half::Wide) && (form == BinaryForm::Mul24 || ty.first.bits() > 32)
+            => refuse("`.wide` is of 16 and 32 bits");
+        over.is_some() != matches!(form, BinaryForm::Bmsk | BinaryForm::Szext)
+            => refuse("`.wrap` and `.clamp` go with bmsk and szext");
+        (round.is_some() || exact.is_some() || ftz.is() || nan.is() || xorsign.is() || abs.is())
+            && !ty.first.float()
+            => refuse("rounding is of floating point");
+        relu.is() && !matches!(form, BinaryForm::Min | BinaryForm::Max) || sat.is()
+            && !matches!(form, BinaryForm::Add | BinaryForm::Sub | BinaryForm::Mul)
+            => refuse("the operation has no such word");
         xorsign.is() != abs.is() => refuse("it is `.xorsign.abs`");
-        ty.second != Mixed::Same && !(ty.first == Num::F32 && matches!(form, BinaryForm::Add | BinaryForm::Sub)) => refuse("a second type goes with sums of .f32");
+        ty.second != Mixed::Same && !(ty.first == Num::F32 && matches!(form, BinaryForm::Add
+            | BinaryForm::Sub))
+            => refuse("a second type goes with sums of .f32");
         ty.second != Mixed::Same => since(86, Sm(100));
         c.0.is_some() && ty.first != Num::F32 => refuse("three sources are of .f32");
         c.0.is_some() => since(88, Sm(100));
-        carry.is() && !matches!(form, BinaryForm::Add | BinaryForm::Sub | BinaryForm::Addc | BinaryForm::Subc) => refuse("`.cc` goes with sums");
+        carry.is() && !matches!(form, BinaryForm::Add | BinaryForm::Sub | BinaryForm::Addc | BinaryForm::Subc)
+            => refuse("`.cc` goes with sums");
         ty.first == Num::Bf16 || ty.first == Num::Bf16x2 => since(70, Any);
     }
 
     #[doc = "Computes with one source."]
     Unary = form: UnaryForm, section "integer-arithmetic-instructions", since (70, Any);
-    slots { keep round: Option<Round>; keep exact: Option<Exact>; keep shiftamt: Shiftamt; keep ftz: Ftz; keep ty: Num; }
+    slots {
+        keep round: Option<Round>;
+        keep exact: Option<Exact>;
+        keep shiftamt: Shiftamt;
+        keep ftz: Ftz;
+        keep ty: Num;
+    }
     operands {
-        write dst: Register = if matches!(form, UnaryForm::Popc | UnaryForm::Clz | UnaryForm::Bfind) { Width::Bits(32) } else { ty.fit(false) };
+        write dst: Register = if matches!(form, UnaryForm::Popc | UnaryForm::Clz
+            | UnaryForm::Bfind) { Width::Int(32) } else { ty.fit(false) };
         data a: Value = ty.fit(false);
     }
     rules {
         !one(form, ty) => refuse("the operation does not take this type");
         shiftamt.is() && form != UnaryForm::Bfind => refuse("`.shiftamt` goes with bfind");
-        (round.is_some() || exact.is_some() || ftz.is()) && !ty.float() => refuse("rounding is of floating point");
+        (round.is_some() || exact.is_some() || ftz.is()) && !ty.float()
+            => refuse("rounding is of floating point");
     }
 
     #[doc = "Multiplies and adds, adds a difference, or takes a field of bits."]
     Ternary = form: TernaryForm, section "integer-arithmetic-instructions", since (70, Any);
-    slots { keep half: Option<Half>; keep round: Option<Round>; keep ftz: Ftz; keep sat: Sat; keep relu: Relu; keep oob: Oob; keep carry: Carry; keep ty: Then<Num, Mixed>; }
+    slots {
+        keep half: Option<Half>;
+        keep round: Option<Round>;
+        keep ftz: Ftz;
+        keep sat: Sat;
+        keep relu: Relu;
+        keep oob: Oob;
+        keep carry: Carry;
+        keep ty: Then<Num, Mixed>;
+    }
     operands {
         write dst: Register = if half == Some(Half::Wide) { Width::Bits(ty.first.bits() * 2) } else { ty.first.fit(false) };
         data a: Value = second(ty);
@@ -79,31 +109,52 @@ instructions! {
     }
     rules {
         !three(form, ty.first) => refuse("the operation does not take this type");
-        half.is_some() != (matches!(form, TernaryForm::Mad | TernaryForm::Madc | TernaryForm::Mad24) && ty.first.integer()) => refuse("`.lo`, `.hi` and `.wide` go with products of integers");
-        half == Some(Half::Wide) && (form != TernaryForm::Mad || ty.first.bits() > 32) => refuse("`.wide` is of 16 and 32 bits");
-        (round.is_some() || ftz.is() || relu.is()) && !ty.first.float() => refuse("rounding is of floating point");
-        ty.second != Mixed::Same && !(ty.first == Num::F32 && form == TernaryForm::Fma) => refuse("a second type goes with fma.f32");
+        half.is_some() != (matches!(form, TernaryForm::Mad | TernaryForm::Madc | TernaryForm::Mad24)
+            && ty.first.integer())
+            => refuse("`.lo`, `.hi` and `.wide` go with products of integers");
+        half == Some(Half::Wide) && (form != TernaryForm::Mad || ty.first.bits() > 32)
+            => refuse("`.wide` is of 16 and 32 bits");
+        (round.is_some() || ftz.is() || relu.is()) && !ty.first.float()
+            => refuse("rounding is of floating point");
+        ty.second != Mixed::Same && !(ty.first == Num::F32 && form == TernaryForm::Fma)
+            => refuse("a second type goes with fma.f32");
         ty.second != Mixed::Same => since(86, Sm(100));
     }
 
     #[doc = "Puts bits into a field."]
     Bfi = "bfi", section "bfi", since (70, Any);
     slots { keep ty: Num; }
-    operands { write dst: Register = ty.fit(false); data a: Value = ty.fit(false); data b: Value = ty.fit(false); data from: Value = Width::Bits(32); data count: Value = Width::Bits(32); }
+    operands {
+        write dst: Register = ty.fit(false);
+        data a: Value = ty.fit(false);
+        data b: Value = ty.fit(false);
+        data from: Value = Width::Bits(32);
+        data count: Value = Width::Bits(32);
+    }
     rules { !matches!(ty, Num::B32 | Num::B64) => refuse("it is .b32 or .b64"); }
 
     #[doc = "Shifts two registers as one."]
     Shf = "shf", section "shf", since (70, Any);
     ends ["b32"]
     slots { keep way: Way; keep over: Over; }
-    operands { write dst: Register = Width::Bits(32); data a: Value = Width::Bits(32); data b: Value = Width::Bits(32); data c: Value = Width::Bits(32); }
+    operands {
+        write dst: Register = Width::Bits(32);
+        data a: Value = Width::Bits(32);
+        data b: Value = Width::Bits(32);
+        data c: Value = Width::Bits(32);
+    }
     rules {}
 
     #[doc = "Chooses bytes of two registers."]
     Prmt = "prmt", section "prmt", since (70, Any);
     begins ["b32"]
     slots { keep mode: Option<Bytewise>; }
-    operands { write dst: Register = Width::Bits(32); data a: Value = Width::Bits(32); data b: Value = Width::Bits(32); data c: Value = Width::Bits(32); }
+    operands {
+        write dst: Register = Width::Bits(32);
+        data a: Value = Width::Bits(32);
+        data b: Value = Width::Bits(32);
+        data c: Value = Width::Bits(32);
+    }
     rules {}
 
     #[doc = "Computes any function of three bits, bit by bit."]
@@ -127,9 +178,15 @@ instructions! {
     #[doc = "Multiplies packed numbers, and adds."]
     Dot = form: DotForm, section "dp4a", since (70, Any);
     slots { keep half: Option<Half>; keep ty: Types<2, 2>; }
-    operands { write dst: Register = Width::Bits(32); data a: Value = Width::Bits(32); data b: Value = Width::Bits(32); data c: Value = Width::Bits(32); }
+    operands {
+        write dst: Register = Width::Bits(32);
+        data a: Value = Width::Bits(32);
+        data b: Value = Width::Bits(32);
+        data c: Value = Width::Bits(32);
+    }
     rules {
-        half.is_some() != (form == DotForm::Two) || half == Some(Half::Wide) => refuse("dp2a takes .lo or .hi");
+        half.is_some() != (form == DotForm::Two) || half == Some(Half::Wide)
+            => refuse("dp2a takes .lo or .hi");
         !(0..2).all(|i| matches!(ty.at(i), Num::U32 | Num::S32)) => refuse("types are .u32 and .s32");
     }
 
@@ -137,7 +194,12 @@ instructions! {
     Fns = "fns", section "fns", since (70, Any);
     ends ["b32"]
     slots {}
-    operands { write dst: Register = Width::Bits(32); data mask: Value = Width::Bits(32); data base: Value = Width::Bits(32); data offset: Value = Width::Bits(32); }
+    operands {
+        write dst: Register = Width::Bits(32);
+        data mask: Value = Width::Bits(32);
+        data base: Value = Width::Bits(32);
+        data offset: Value = Width::Bits(32);
+    }
     rules {}
 
     #[doc = "Compares two values, and may join a predicate."]
@@ -173,13 +235,26 @@ instructions! {
     #[doc = "Chooses by a predicate."]
     Selp = "selp", section "selp", since (70, Any);
     slots { keep ty: Num; }
-    operands { write dst: Register = ty.fit(false); data a: Value = ty.fit(false); data b: Value = ty.fit(false); data c: Pred = (); }
-    rules { !plain(ty) || ty.bits() < 16 => refuse("selp does not take this type"); c.negated => refuse("the predicate stands without `!`"); }
+    operands {
+        write dst: Register = ty.fit(false);
+        data a: Value = ty.fit(false);
+        data b: Value = ty.fit(false);
+        data c: Pred = ();
+    }
+    rules {
+        !plain(ty) || ty.bits() < 16 => refuse("selp does not take this type");
+        c.negated => refuse("the predicate stands without `!`");
+    }
 
     #[doc = "Chooses by a sign."]
     Slct = "slct", section "slct", since (70, Any);
     slots { keep ftz: Ftz; keep ty: Types<2, 2>; }
-    operands { write dst: Register = ty.at(0).fit(false); data a: Value = ty.at(0).fit(false); data b: Value = ty.at(0).fit(false); data c: Value = ty.at(1).fit(false); }
+    operands {
+        write dst: Register = ty.at(0).fit(false);
+        data a: Value = ty.at(0).fit(false);
+        data b: Value = ty.at(0).fit(false);
+        data c: Value = ty.at(1).fit(false);
+    }
     rules { !matches!(ty.at(1), Num::S32 | Num::F32) => refuse("the sign is of .s32 or .f32"); }
 
     #[doc = "Asks for the class of a number."]
@@ -190,7 +265,15 @@ instructions! {
 
     #[doc = "Converts between types."]
     Cvt = form: CvtForm, section "cvt", since (70, Any);
-    slots { keep round: Option<Round>; keep ftz: Ftz; keep sat: Sat; keep relu: Relu; keep satfinite: Satfinite; keep scaled: Scaled; keep ty: Types<2, 3>; }
+    slots {
+        keep round: Option<Round>;
+        keep ftz: Ftz;
+        keep sat: Sat;
+        keep relu: Relu;
+        keep satfinite: Satfinite;
+        keep scaled: Scaled;
+        keep ty: Types<2, 3>;
+    }
     operands {
         write dst: Register = ty.at(0).fit(true);
         data a: Packed = ty.at(1).fit(true);
@@ -200,15 +283,31 @@ instructions! {
     rules {
         (ty.count() == 3) != (form == CvtForm::Pack) => refuse("cvt has two types, cvt.pack three");
         ty.at(0) == Num::Pred || ty.at(1) == Num::Pred => refuse("predicates are not converted");
-        form == CvtForm::Cvt && (ty.at(0).untyped() || ty.at(1).untyped()) => refuse("bits are not converted");
-        form == CvtForm::Cvt && ty.at(0).integer() && ty.at(1).integer() && (round.is_some() || ftz.is() || b.0.is_some()) => refuse("integers are not rounded");
-        form == CvtForm::Cvt && round.is_none() && ty.at(0).float() != ty.at(1).float() => refuse("a rounding is needed");
+        form == CvtForm::Cvt && (ty.at(0).untyped() || ty.at(1).untyped())
+            => refuse("bits are not converted");
+        form == CvtForm::Cvt && ty.at(0).integer() && ty.at(1).integer() && (round.is_some() || ftz.is()
+            || b.0.is_some())
+            => refuse("integers are not rounded");
+        form == CvtForm::Cvt && round.is_none() && ty.at(0).float() != ty.at(1).float()
+            => refuse("a rounding is needed");
     }
 
     #[doc = "Computes with bytes and halves of registers."]
     Video = form: VideoForm, section "video-instructions", since (70, Any);
-    slots { keep over: Option<Over>; keep cmp: Option<Cmp>; keep sat: Sat; keep po: Po; keep ty: Types<2, 3>; keep then: Option<BinaryWord>; }
-    operands { write dst: Register = Width::Bits(32); data a: Value = Width::Bits(32); data b: Value = Width::Bits(32); data c: Maybe<Value> = (0, Width::Int(32)); }
+    slots {
+        keep over: Option<Over>;
+        keep cmp: Option<Cmp>;
+        keep sat: Sat;
+        keep po: Po;
+        keep ty: Types<2, 3>;
+        keep then: Option<BinaryWord>;
+    }
+    operands {
+        write dst: Register = Width::Bits(32);
+        data a: Value = Width::Bits(32);
+        data b: Value = Width::Bits(32);
+        data c: Maybe<Value> = (0, Width::Int(32));
+    }
     rules { !(0..3).all(|i| matches!(ty.at(i), Num::U32 | Num::S32)) => refuse("types are .u32 and .s32"); }
 }
 

@@ -9,8 +9,14 @@ instructions! {
     #[doc = "Elects one lane of those in the mask."]
     Elect = "elect.sync", section "elect-sync", since (80, Sm(90));
     slots {}
-    operands { write leader: Answer = (Width::Bits(32), Some(Width::Bits(1))); known mask: Value = Width::Int(32); }
-    rules { leader.second.is_none() => refuse("it writes a pair: lane and predicate"); leader.second == Some(None) => refuse("the predicate is wanted"); }
+    operands {
+        write leader: Answer = (Width::Bits(32), Some(Width::Bits(1)));
+        known mask: Value = Width::Int(32);
+    }
+    rules {
+        leader.second.is_none() => refuse("it writes a pair: lane and predicate");
+        leader.second == Some(None) => refuse("the predicate is wanted");
+    }
 
     #[doc = "Takes the value of another lane."]
     Shfl = "shfl.sync", section "shfl-sync", since (70, Any);
@@ -33,7 +39,10 @@ instructions! {
         known a: Pred = ();
         known mask: Value = Width::Int(32);
     }
-    rules { (mode == VoteMode::Ballot) != (ty == VoteTy::B32) => refuse("it is .ballot.b32, or .pred with the others"); }
+    rules {
+        (mode == VoteMode::Ballot) != (ty == VoteTy::B32)
+            => refuse("it is .ballot.b32, or .pred with the others");
+    }
 
     #[doc = "Finds the lanes in the mask that have the same value."]
     Match = form: MatchForm, section "match-sync", since (70, Any);
@@ -48,7 +57,11 @@ instructions! {
     #[doc = "Combines the values of the lanes in the mask."]
     Redux = "redux.sync", section "redux-sync", since (70, Any);
     slots { keep op: ReduxOp; keep abs: Abs; keep nan: NaN; keep ty: ReduxTy; }
-    operands { write dst: Register = redux_width(ty); known a: Value = redux_width(ty); known mask: Value = Width::Int(32); }
+    operands {
+        write dst: Register = redux_width(ty);
+        known a: Value = redux_width(ty);
+        known mask: Value = Width::Int(32);
+    }
     rules {
         (abs.is() || nan.is()) && ty != ReduxTy::F32 => refuse("`.abs` and `.NaN` go with .f32");
         !redux_takes(op, ty) => refuse("the operation does not take this type");
@@ -64,12 +77,15 @@ instructions! {
     ends ["sync", "aligned", "u32"]
     slots { keep change: RegChange; }
     operands { known count: Number = (); }
-    rules { !(24..=256).contains(&count.0) || count.0 % 8 != 0 => refuse("the count is a multiple of 8 from 24 to 256"); }
+    rules {
+        !(24..=256).contains(&count.0) || count.0 % 8 != 0
+            => refuse("the count is a multiple of 8 from 24 to 256");
+    }
 }
 
 /// `redux.sync.min.f32 %r1, %r2, -1` is a form, and so is the one with `.f32` registers.
 fn redux_width(ty: ReduxTy) -> Width {
-    Width::Of { bits: 32, float: ty == ReduxTy::F32, untyped: ty == ReduxTy::B32, wider: false }
+    Width::Of { bits: 32, float: ty == ReduxTy::F32, untyped: false, wider: false }
 }
 
 fn redux_takes(op: ReduxOp, ty: ReduxTy) -> bool {

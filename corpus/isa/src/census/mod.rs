@@ -3,15 +3,20 @@
 //! Columns, separated by tabs: mnemonic, form, origin, one letter a target of [`TARGETS`] (`A`: accepted at the newest version),
 //! least version. Lines that begin with `#` are comments. Registers are declared by their first letter ([`Declared`]).
 
+mod module;
 mod neighbours;
 
-pub use neighbours::neighbours;
+pub use module::{NEWEST, POISON, VERSIONS, alone, introduced, module, target};
+pub use neighbours::{draw, neighbours};
 
 use crate::book::Instr;
 use crate::kinds::Space;
 use crate::operand::{Class, Known, Reg};
 use crate::text::{Env, Names, Refusal};
 use std::borrow::Cow;
+
+/// A census of our own: drawn neighbours of forms of the book, with the answers of ptxas 13.5.
+pub const OWN: &str = include_str!("../../forms.tsv");
 
 /// The targets of a census.
 pub const TARGETS: [u16; 7] = [80, 90, 100, 103, 107, 110, 120];

@@ -1,7 +1,8 @@
 //! Texts that differ from a form in one thing: a slot, or an operand. Most of them are no forms; that is what they ask.
 
-use super::Declared;
+use super::{Declared, Form};
 use crate::book::Instr;
+use std::collections::{BTreeMap, HashSet};
 
 /// Every text that differs in one slot of the entry, or in one operand, in a fixed order.
 #[must_use]
@@ -19,6 +20,47 @@ pub fn neighbours(form: &str) -> Vec<String> {
     );
     out.retain(|other| other != form);
     out
+}
+
+/// Draws `count` neighbours of the accepted forms of a census, each with its mnemonic: as many of each mnemonic, and of
+/// these half of what the book reads and half of what it refuses, as far as there are so many. A function of its arguments.
+#[must_use]
+pub fn draw<'t>(table: &'t str, seed: u64, count: usize) -> Vec<(&'t str, String)> {
+    let forms: Vec<Form<'t>> = table.lines().filter_map(Form::of).collect();
+    let mut seen: HashSet<String> = forms.iter().map(|form| form.text.to_owned()).collect();
+    let mut by: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for form in forms.iter().filter(|form| form.accepted()) {
+        by.entry(form.mnemonic).or_default().push(form.text);
+    }
+    let share = count.div_ceil(by.len().max(1)).div_ceil(2);
+    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut out = Vec::new();
+    for (mnemonic, forms) in by {
+        let mut wanted = [share, share];
+        for _ in 0..share * 40 {
+            let all = neighbours(dice.of::<&str>(&forms));
+            let Some(text) = (!all.is_empty()).then(|| dice.of::<String>(&all)) else { continue };
+            let read = usize::from(Instr::read(text, &mut Declared::default()).is_ok());
+            if wanted[read] > 0 && seen.insert(text.clone()) {
+                wanted[read] -= 1;
+                out.push((mnemonic, text.clone()));
+            }
+        }
+    }
+    out
+}
+
+/// A small generator of numbers (xorshift), so that a seed draws the same everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        let at = (self.0 >> 20) % u64::try_from(all.len()).unwrap_or(u64::MAX);
+        &all[usize::try_from(at).unwrap_or(0)]
+    }
 }
 
 /// Operands with one of them changed, left out or added.

@@ -6,13 +6,17 @@ use crate::operand::Width;
 words! {
     /// A space with a window in the generic one.
     WindowSpace {
-        Global = 1 "global"; SharedCta = 2 "shared", "shared::cta" @ (78, Any); SharedCluster = 3 "shared::cluster" @ (80, Sm(90));
+        Global = 1 "global"; SharedCta = 2 "shared", "shared::cta" @ (78, Any);
+        SharedCluster = 3 "shared::cluster" @ (80, Sm(90));
         Local = 4 "local"; Const = 5 "const"; Param = 6 "param" @ (77, Any), "param::entry" @ (83, Any);
     }
     /// Size of an address.
     AddressTy { U32 = 0 "u32"; U64 = 1 "u64"; }
     /// Shape of a matrix that a warp loads or stores.
-    MatrixShape { M8n8 = 0 "m8n8"; M16n16 = 1 "m16n16" @ (86, Sm(100)); M8n16 = 2 "m8n16"; M16n8 = 3 "m16n8" @ (86, Sm(100)); }
+    MatrixShape {
+        M8n8 = 0 "m8n8"; M16n16 = 1 "m16n16" @ (86, Sm(100)); M8n16 = 2 "m8n16";
+        M16n8 = 3 "m16n8" @ (86, Sm(100));
+    }
     /// How many matrices.
     MatrixCount { X1 = 0 "x1"; X2 = 1 "x2"; X4 = 2 "x4"; }
     /// Elements of a matrix.

@@ -15,8 +15,10 @@ words! {
     GridDepForm { Launch = 0 "griddepcontrol.launch_dependents"; Wait = 1 "griddepcontrol.wait"; }
     /// Which coordinate.
     FirstForm {
-        All = 0 "clusterlaunchcontrol.query_cancel.get_first_ctaid"; X = 1 "clusterlaunchcontrol.query_cancel.get_first_ctaid::x";
-        Y = 2 "clusterlaunchcontrol.query_cancel.get_first_ctaid::y"; Z = 3 "clusterlaunchcontrol.query_cancel.get_first_ctaid::z";
+        All = 0 "clusterlaunchcontrol.query_cancel.get_first_ctaid";
+        X = 1 "clusterlaunchcontrol.query_cancel.get_first_ctaid::x";
+        Y = 2 "clusterlaunchcontrol.query_cancel.get_first_ctaid::y";
+        Z = 3 "clusterlaunchcontrol.query_cancel.get_first_ctaid::z";
     }
 }
 

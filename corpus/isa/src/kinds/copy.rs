@@ -22,12 +22,17 @@ words! {
     Dims { D1 = 1 "1d"; D2 = 2 "2d"; D3 = 3 "3d"; D4 = 4 "4d"; D5 = 5 "5d"; }
     /// How coordinates select.
     Mode default Tile {
-        Tile = 0 "tile"; Gather4 = 1 "tile::gather4" @ (86, Sm(100)); Scatter4 = 2 "tile::scatter4" @ (86, Only(&[100, 103, 107, 110]));
-        Im2col = 3 "im2col"; Im2colW = 4 "im2col::w" @ (86, Sm(100)); Im2colW128 = 5 "im2col::w::128" @ (86, Only(&[100, 103, 107, 110]));
+        Tile = 0 "tile"; Gather4 = 1 "tile::gather4" @ (86, Sm(100));
+        Scatter4 = 2 "tile::scatter4" @ (86, Only(&[100, 103, 107, 110]));
+        Im2col = 3 "im2col"; Im2colW = 4 "im2col::w" @ (86, Sm(100));
+        Im2colW128 = 5 "im2col::w::128" @ (86, Only(&[100, 103, 107, 110]));
         NoOffsets = 6 "im2col_no_offs"; NoOffsetsW = 7 "im2col_no_offs::w" @ (94, Only(&[107]));
     }
     /// What of the map the instruction says anew, besides the address.
-    Override { Dim = 0 "override::global_dim" @ (94, Only(&[107])); DimStride = 1 "override::global_dim_stride" @ (94, Only(&[107])); }
+    Override {
+        Dim = 0 "override::global_dim" @ (94, Only(&[107]));
+        DimStride = 1 "override::global_dim_stride" @ (94, Only(&[107]));
+    }
     /// What a wait for bulk groups is about.
     WaitFor default All {
         All = 0 => Read;

@@ -27,7 +27,9 @@ words! {
     /// Shared memory of this CTA, by its old name too.
     SharedSpace default Generic { Generic = 0; SharedCta = 2 "shared", "shared::cta" @ (78, Any); }
     /// Space of a matrix of a warp.
-    WmmaSpace default Generic { Generic = 0; Global = 1 "global"; SharedCta = 2 "shared", "shared::cta" @ (78, Any); }
+    WmmaSpace default Generic {
+        Generic = 0; Global = 1 "global"; SharedCta = 2 "shared", "shared::cta" @ (78, Any);
+    }
     /// Shared memory of the cluster.
     ClusterSpace default Generic { Generic = 0; SharedCluster = 3 "shared::cluster"; }
     /// One end of a bulk copy.

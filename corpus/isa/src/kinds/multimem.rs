@@ -7,18 +7,25 @@ use crate::slot::Scoped;
 words! {
     /// Type of a value on many devices.
     MultiTy {
-        B32 = 0 "b32"; B64 = 1 "b64"; U32 = 2 "u32"; U64 = 3 "u64"; S32 = 4 "s32"; S64 = 5 "s64"; F32 = 6 "f32"; F64 = 7 "f64";
-        F16 = 8 "f16"; F16x2 = 9 "f16x2"; Bf16 = 10 "bf16"; Bf16x2 = 11 "bf16x2"; E4m3x2 = 12 "e4m3x2" @ (86, Sm(100));
-        E4m3x4 = 13 "e4m3x4" @ (86, Sm(100)); E5m2x2 = 14 "e5m2x2" @ (86, Sm(100)); E5m2x4 = 15 "e5m2x4" @ (86, Sm(100));
+        B32 = 0 "b32"; B64 = 1 "b64"; U32 = 2 "u32"; U64 = 3 "u64"; S32 = 4 "s32"; S64 = 5 "s64";
+        F32 = 6 "f32"; F64 = 7 "f64";
+        F16 = 8 "f16"; F16x2 = 9 "f16x2"; Bf16 = 10 "bf16"; Bf16x2 = 11 "bf16x2";
+        E4m3x2 = 12 "e4m3x2" @ (86, Sm(100));
+        E4m3x4 = 13 "e4m3x4" @ (86, Sm(100)); E5m2x2 = 14 "e5m2x2" @ (86, Sm(100));
+        E5m2x4 = 15 "e5m2x4" @ (86, Sm(100));
     }
     /// How the values of many devices become one.
     MultiOp { Add = 0 "add"; Min = 1 "min"; Max = 2 "max"; And = 3 "and"; Or = 4 "or"; Xor = 5 "xor"; }
     /// In which precision they are added.
     Acc { F16 = 0 "acc::f16"; F32 = 1 "acc::f32" @ (82, Any); }
     /// Order of `multimem.ld_reduce`.
-    MultiLoadOrder default Weak { Weak = 0 "weak"; Relaxed = 1 "relaxed" => Weak; Acquire = 2 "acquire" => Relaxed; }
+    MultiLoadOrder default Weak {
+        Weak = 0 "weak"; Relaxed = 1 "relaxed" => Weak; Acquire = 2 "acquire" => Relaxed;
+    }
     /// Order of `multimem.st`.
-    MultiStoreOrder default Weak { Weak = 0 "weak"; Relaxed = 1 "relaxed" => Weak; Release = 2 "release" => Relaxed; }
+    MultiStoreOrder default Weak {
+        Weak = 0 "weak"; Relaxed = 1 "relaxed" => Weak; Release = 2 "release" => Relaxed;
+    }
     /// Order of `multimem.red`; neither word stands where it is relaxed on the device.
     MultiRedOrder default Usual { Usual = 0; Relaxed = 1 "relaxed"; Release = 2 "release" => Relaxed; }
     /// Order of `st.async`.
@@ -29,7 +36,8 @@ words! {
     Bytes { Mbarrier = 0 "mbarrier::complete_tx::bytes"; }
     /// Space of an asynchronous access.
     AsyncSpace default Generic {
-        Generic = 0; Global = 1 "global" @ (87, Sm(100)); SharedCta = 2 "shared", "shared::cta"; SharedCluster = 3 "shared::cluster";
+        Generic = 0; Global = 1 "global" @ (87, Sm(100)); SharedCta = 2 "shared", "shared::cta";
+        SharedCluster = 3 "shared::cluster";
     }
 }
 

@@ -48,9 +48,13 @@ words! {
         AcqRel = 2 "acq_rel" => Acquire Release;
     }
     /// Order of an arrival.
-    ArriveOrder default Release { Relaxed = 0 "relaxed" @ (80, Sm(90)); Release = 1 "release" @ (80, Any) => Relaxed; }
+    ArriveOrder default Release {
+        Relaxed = 0 "relaxed" @ (80, Sm(90)); Release = 1 "release" @ (80, Any) => Relaxed;
+    }
     /// Order of a wait.
-    WaitOrder default Acquire { Relaxed = 0 "relaxed" @ (80, Sm(90)); Acquire = 1 "acquire" @ (80, Any) => Relaxed; }
+    WaitOrder default Acquire {
+        Relaxed = 0 "relaxed" @ (80, Sm(90)); Acquire = 1 "acquire" @ (80, Any) => Relaxed;
+    }
     /// Order of a transaction count.
     CountOrder default Relaxed { Relaxed = 0 "relaxed"; }
     /// Order of an asynchronous copy.

@@ -6,7 +6,10 @@ words! {
     /// Geometry of a surface.
     Geometry { D1 = 0 "1d"; D2 = 1 "2d"; D3 = 2 "3d"; A1 = 3 "a1d"; A2 = 4 "a2d"; }
     /// Geometry of a texture.
-    TexGeometry { D1 = 0 "1d"; D2 = 1 "2d"; D3 = 2 "3d"; A1 = 3 "a1d"; A2 = 4 "a2d"; Cube = 5 "cube"; Acube = 6 "acube"; Ms = 7 "2dms"; Ams = 8 "a2dms"; }
+    TexGeometry {
+        D1 = 0 "1d"; D2 = 1 "2d"; D3 = 2 "3d"; A1 = 3 "a1d"; A2 = 4 "a2d"; Cube = 5 "cube";
+        Acube = 6 "acube"; Ms = 7 "2dms"; Ams = 8 "a2dms";
+    }
     /// Elements of a surface.
     SurfaceTy { B8 = 0 "b8"; B16 = 1 "b16"; B32 = 2 "b32"; B64 = 3 "b64"; }
     /// Elements of a reduction on a surface.
@@ -23,13 +26,19 @@ words! {
     TexForm { Auto = 0 "tex"; Base = 1 "tex.base"; Level = 2 "tex.level"; Grad = 3 "tex.grad"; }
     /// What of a texture or surface is asked for.
     TexQuery {
-        Width = 0 "width"; Height = 1 "height"; Depth = 2 "depth"; DataType = 3 "channel_data_type"; Order = 4 "channel_order";
-        Normalized = 5 "normalized_coords"; ArraySize = 6 "array_size"; Levels = 7 "num_mipmap_levels"; Samples = 8 "num_samples";
-        Filter = 9 "filter_mode"; Addr0 = 10 "addr_mode_0"; Addr1 = 11 "addr_mode_1"; Addr2 = 12 "addr_mode_2"; Unnormalized = 13 "force_unnormalized_coords";
+        Width = 0 "width"; Height = 1 "height"; Depth = 2 "depth"; DataType = 3 "channel_data_type";
+        Order = 4 "channel_order";
+        Normalized = 5 "normalized_coords"; ArraySize = 6 "array_size"; Levels = 7 "num_mipmap_levels";
+        Samples = 8 "num_samples";
+        Filter = 9 "filter_mode"; Addr0 = 10 "addr_mode_0"; Addr1 = 11 "addr_mode_1";
+        Addr2 = 12 "addr_mode_2"; Unnormalized = 13 "force_unnormalized_coords";
         Layout = 14 "memory_layout";
     }
     /// What of a surface is asked for.
-    SurfaceQuery { Width = 0 "width"; Height = 1 "height"; Depth = 2 "depth"; DataType = 3 "channel_data_type"; Order = 4 "channel_order"; ArraySize = 6 "array_size"; Layout = 14 "memory_layout"; }
+    SurfaceQuery {
+        Width = 0 "width"; Height = 1 "height"; Depth = 2 "depth"; DataType = 3 "channel_data_type";
+        Order = 4 "channel_order"; ArraySize = 6 "array_size"; Layout = 14 "memory_layout";
+    }
     /// Which component four texels give.
     Component { R = 0 "r"; G = 1 "g"; B = 2 "b"; A = 3 "a"; }
     /// What kind of object an address names.
@@ -48,6 +57,19 @@ impl Geometry {
             Geometry::D1 => 1,
             Geometry::D2 | Geometry::A1 => 2,
             Geometry::D3 | Geometry::A2 => 4,
+        }
+    }
+}
+
+impl TexGeometry {
+    /// How many coordinates stand in braces.
+    #[must_use]
+    pub fn coordinates(self) -> usize {
+        match self {
+            TexGeometry::D1 => 1,
+            TexGeometry::D2 | TexGeometry::A1 => 2,
+            TexGeometry::D3 | TexGeometry::A2 | TexGeometry::Cube | TexGeometry::Acube => 4,
+            TexGeometry::Ms | TexGeometry::Ams => 4,
         }
     }
 }

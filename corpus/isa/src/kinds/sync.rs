@@ -20,15 +20,27 @@ words! {
         TryParity = 3 "mbarrier.try_wait.parity" @ (80, Sm(90));
     }
     /// `bar` is aligned without saying so.
-    BarSyncForm { Bar = 0 "bar.sync", "bar.cta.sync" @ (78, Any); Barrier = 1 "barrier.sync", "barrier.cta.sync" @ (78, Any); }
+    BarSyncForm {
+        Bar = 0 "bar.sync", "bar.cta.sync" @ (78, Any);
+        Barrier = 1 "barrier.sync", "barrier.cta.sync" @ (78, Any);
+    }
     /// The same of an arrival.
-    BarArriveForm { Bar = 0 "bar.arrive", "bar.cta.arrive" @ (78, Any); Barrier = 1 "barrier.arrive", "barrier.cta.arrive" @ (78, Any); }
+    BarArriveForm {
+        Bar = 0 "bar.arrive", "bar.cta.arrive" @ (78, Any);
+        Barrier = 1 "barrier.arrive", "barrier.cta.arrive" @ (78, Any);
+    }
     /// The same of a reduction.
-    BarRedForm { Bar = 0 "bar.red", "bar.cta.red" @ (78, Any); Barrier = 1 "barrier.red", "barrier.cta.red" @ (78, Any); }
+    BarRedForm {
+        Bar = 0 "bar.red", "bar.cta.red" @ (78, Any);
+        Barrier = 1 "barrier.red", "barrier.cta.red" @ (78, Any);
+    }
     /// Layout of an mbarrier.
     Layout { V0 = 0 "layout::v0" @ (93, Sm(90)); V1 = 1 "layout::v1" @ (93, Sm(90)); }
     /// Which phase of an mbarrier is asked for.
-    PhaseType { Primary = 0 "phase_type::primary" @ (93, Sm(90)); Conditional = 1 "phase_type::conditional" @ (93, Sm(90)); }
+    PhaseType {
+        Primary = 0 "phase_type::primary" @ (93, Sm(90));
+        Conditional = 1 "phase_type::conditional" @ (93, Sm(90));
+    }
     /// Many CTAs at once.
     Multicast { Mask16 = 0 "multicast::cluster"; Mask32 = 1 "multicast::cluster::32b" @ (94, Only(&[107])); }
     /// Reduction of a barrier.

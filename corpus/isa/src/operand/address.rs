@@ -81,6 +81,9 @@ impl Part for TensorAddress {
         at.next()?;
         at.want("[")?;
         let address = Address::inside(at, None, width)?;
+        if address.home.is_some() {
+            return at.fail("the variable is not in tensor memory".into());
+        }
         at.want("]")?;
         Ok(TensorAddress(address))
     }
@@ -177,7 +180,7 @@ impl Part for Factor {
         }
         match registers.filter(|_| at.begins("{")) {
             Some(count) => List::read(at, (count, Width::Bits(32), Must)),
-            None => List::read(at, (1, Width::Bits(64), Never)),
+            None => List::read(at, (1, Width::Int(64), Never)),
         }
         .map(Factor::Values)
     }
@@ -185,7 +188,7 @@ impl Part for Factor {
         match self {
             Factor::Tensor(_) => true,
             Factor::Values(list) if list.braced => Some(list.items.len()) == registers,
-            Factor::Values(list) => list.fits((1, Width::Bits(64), Never)),
+            Factor::Values(list) => list.fits((1, Width::Int(64), Never)),
         }
     }
 }
@@ -222,7 +225,10 @@ impl Part for Tensor {
         let outside = std::mem::replace(&mut at.count, 0);
         let parts = spec.into_iter().map(|spec| List::read(at, spec)).collect::<Result<Vec<_>, _>>()?;
         at.count = outside;
-        if parts.iter().any(|part| !part.braced && part.is_numbers()) {
+        // Dimensions and strides that override those of a map are registers; coordinates, the last part, may be numbers.
+        let coordinates = parts.len() - 1;
+        let number = |(i, part): (usize, &List)| part.is_numbers() && (i < coordinates || !part.braced);
+        if parts.iter().enumerate().any(number) {
             return at.fail("a register stands here".into());
         }
         at.want("]")?;
@@ -257,30 +263,28 @@ impl Shown for Sampled {
 }
 
 impl Part for Sampled {
-    /// How many coordinates there are; 0 for any number.
-    type Spec = usize;
-    fn read(at: &mut Cursor<'_, '_>, count: usize) -> Result<Sampled, Refusal> {
+    /// How many coordinates there are, 0 for none; what they fit; whether a sampler may stand between.
+    type Spec = (usize, Width, bool);
+    fn read(at: &mut Cursor<'_, '_>, (count, width, sampler): Self::Spec) -> Result<Sampled, Refusal> {
         at.next()?;
         at.want("[")?;
         let outside = std::mem::replace(&mut at.count, 0);
         let mut parts = Vec::new();
         while !at.peek("]") {
-            let wanted = if at.begins("{") {
-                (count, Width::Bits(32), Must)
-            } else {
-                (1, if parts.is_empty() { Width::Int(64) } else { Width::Any }, Never)
-            };
-            parts.push(List::read(at, wanted)?);
+            let braced = at.begins("{");
+            let object = (1, if parts.is_empty() { Width::Int(64) } else { width }, Never);
+            parts.push(List::read(at, if braced { (count, width, Must) } else { object })?);
         }
         at.count = outside;
         at.want("]")?;
-        let object = |part: &List| part.braced || part.items[0].imm().is_none();
-        if parts.len() < 1 + usize::from(count > 0) || !parts.iter().all(object) {
+        let least = 1 + usize::from(count > 0);
+        let number = |part: &List| !part.braced && part.is_numbers();
+        if !(least..=least + usize::from(sampler)).contains(&parts.len()) || parts.iter().any(number) {
             return at.fail("an object stands here, and behind it the coordinates".into());
         }
         Ok(Sampled { parts })
     }
-    fn fits(&self, count: usize) -> bool {
-        self.parts.iter().all(|part| !part.braced || count == 0 || part.items.len() == count)
+    fn fits(&self, (count, ..): Self::Spec) -> bool {
+        self.parts.iter().all(|part| !part.braced || part.items.len() == count)
     }
 }

@@ -1,7 +1,7 @@
 //! Several values: vectors in braces, arguments of calls in parentheses.
 
 use super::value::{value, value_or_symbol};
-use super::{Part, Piece, Shown, Value, Width, together};
+use super::{Part, Piece, Reg, Shown, Value, Width, together};
 use crate::text::{Cursor, Refusal};
 
 /// Most values of one list: `tcgen05.st.x128` has 128, `wgmma` 128.
@@ -110,10 +110,11 @@ fn item(at: &mut Cursor<'_, '_>, width: Width) -> Result<Value, Refusal> {
 
 /// Whether elements have one number of bits, and fit. `{%f1, %r2}` fits where integers do.
 fn alike(items: &[Value], width: Width) -> bool {
-    let Some(class) = together(items) else { return items.iter().all(|item| width.takes(*item)) };
-    let bits = |item: &Value| item.reg().is_none_or(|reg| reg.class.bits == class.bits);
     let number = |item: &Value| item.reg().is_some() || *item == Value::Sink || width.takes(*item);
-    items.iter().all(|item| bits(item) && number(item)) && width.fits(class)
+    let class = together(items);
+    let bits = |reg: Reg| reg.class.bits == 1 || class.is_some_and(|class| class.bits == reg.class.bits);
+    items.iter().all(|item| item.reg().is_none_or(bits) && number(item))
+        && class.is_none_or(|class| width.fits(class))
 }
 
 /// `(a, b)`, arguments or results of a call.

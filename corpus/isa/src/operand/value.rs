@@ -254,10 +254,11 @@ pub(super) fn value_or_symbol(at: &mut Cursor<'_, '_>, width: Width) -> Result<V
 pub(super) fn symbol(at: &mut Cursor<'_, '_>) -> Result<Option<(u32, Option<Space>)>, Refusal> {
     let before = at.at;
     let name = at.token()?;
-    if number(name).is_none() && Special::of(name).is_none() {
-        if let Some(Known::Symbol(index, home)) = at.env.resolve(name) {
-            return Ok(Some((index, home)));
-        }
+    if number(name).is_none()
+        && Special::of(name).is_none()
+        && let Some(Known::Symbol(index, home)) = at.env.resolve(name)
+    {
+        return Ok(Some((index, home)));
     }
     at.at = before;
     Ok(None)
@@ -297,6 +298,11 @@ impl Part for Number {
     }
 }
 
+/// Whether it may be the name of a label or a function.
+fn is_name(name: &str) -> bool {
+    name != "_" && !name.starts_with(|c: char| c == '%' || c == '-' || c.is_ascii_digit())
+}
+
 /// A label, a function, a table or a prototype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Label(pub u32);
@@ -313,7 +319,7 @@ impl Part for Label {
     fn read(at: &mut Cursor<'_, '_>, (): ()) -> Result<Label, Refusal> {
         at.next()?;
         let name = at.token()?;
-        if name == "_" || name.starts_with(|c: char| c == '%' || c == '-' || c.is_ascii_digit()) {
+        if !is_name(name) {
             return at.fail(format!("`{name}` is no label"));
         }
         Ok(Label(at.env.label(name)))
@@ -349,7 +355,9 @@ impl Part for Callee {
         at.next()?;
         let name = at.token()?;
         match at.env.resolve(name) {
-            Some(Known::Reg(reg)) => Ok(Callee::Register(Value::Reg(reg))),
+            Some(Known::Reg(reg)) if Width::Int(64).fits(reg.class) => Ok(Callee::Register(Value::Reg(reg))),
+            Some(Known::Symbol(_, Some(_)) | Known::Reg(_)) => at.fail("expected a function".into()),
+            _ if !is_name(name) => at.fail("expected a function".into()),
             _ => Ok(Callee::Named(at.env.label(name))),
         }
     }
