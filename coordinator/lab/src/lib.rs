@@ -7,6 +7,7 @@
 extern crate moire_console;
 
 mod attacks;
+mod census;
 mod chaos;
 mod cluster;
 mod compiler;
@@ -39,6 +40,8 @@ pub struct Bench {
 enum Trial {
     /// Attack a coordinator with hostile workers and clients, which must not harm the honest ones
     Attacks(attacks::Attacks),
+    /// Compare the book of instructions with a census of ptxas, form by form, or with an installed ptxas
+    Census(census::Census),
     /// Kill campaigns at random moments: nothing acknowledged may be lost, the digest may not change
     Chaos(chaos::Chaos),
     /// Run simulated clusters with random faults and check their histories against the lease protocol
@@ -76,6 +79,7 @@ enum Trial {
 pub fn run(bench: &Bench) -> Result<u8> {
     match &bench.trial {
         Trial::Attacks(args) => attacks::run(args),
+        Trial::Census(args) => census::run(args),
         Trial::Chaos(args) => chaos::run(args),
         Trial::Cluster(args) => cluster::run(args),
         Trial::Compiler(args) => compiler::run(args),

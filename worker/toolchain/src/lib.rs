@@ -16,6 +16,6 @@ pub mod tile;
 mod version;
 
 pub use failure::Failure;
-pub use ptxas::{Answer, Ptxas};
+pub use ptxas::{Answer, Diagnostic, Ptxas};
 pub use sass::{ListError, Nvdisasm, listed};
 pub use version::Version;

@@ -30,6 +30,33 @@ pub enum Answer {
     Failed(String),
 }
 
+/// What the assembler says about a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The line, from 1; 0: of no line of the module.
+    pub line: usize,
+    /// Whether nothing behind it was read.
+    pub fatal: bool,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl Diagnostic {
+    /// `ptxas module.ptx, line 19; error   : message`
+    fn of(line: &str) -> Option<Diagnostic> {
+        let (at, message) = line.split_once(" : ").map(|(at, message)| (at.trim_end(), message))?;
+        let error = at.ends_with("error") || at.ends_with("fatal");
+        let number = at.split_once("module.ptx, line ").and_then(|(_, rest)| rest.split_once(';'));
+        let line = number.map_or(Some(0), |(number, _)| number.parse().ok())?;
+        let fatal = at.ends_with("fatal") || message.starts_with("Parsing error");
+        (error && !message.contains("aborted")).then(|| Diagnostic {
+            line,
+            fatal,
+            message: message.to_owned(),
+        })
+    }
+}
+
 impl Answer {
     /// Whether the module was accepted; `None` if the assembler gave no judgement.
     pub fn accepted(&self) -> Option<bool> {
@@ -84,6 +111,26 @@ impl Ptxas {
     pub fn assemble(&self, module: &str, target: &str) -> Result<Answer, RunError> {
         let folder = tempfile::tempdir()?;
         Ok(self.object(folder.path(), module, target, "-O0")?.0)
+    }
+
+    /// Every diagnostic of a module, with its line; none if it is assembled. A crash has one without a line.
+    ///
+    /// # Errors
+    /// The assembler could not be run, or not to its end.
+    pub fn diagnostics(&self, module: &str, target: &str) -> Result<Vec<Diagnostic>, RunError> {
+        let folder = tempfile::tempdir()?;
+        std::fs::write(folder.path().join("module.ptx"), module)?;
+        let mut command = Command::new(&self.path);
+        command.current_dir(folder.path()).args(["-O0", &format!("-arch={target}"), "-o", "module.cubin"]);
+        command.arg("module.ptx");
+        let out = run(command, Limits { output: 4 << 20, ..self.limits })?;
+        if out.status.success() {
+            return Ok(Vec::new());
+        }
+        let said = out.stderr.lines().chain(out.stdout.lines());
+        let found: Vec<Diagnostic> = said.filter_map(Diagnostic::of).collect();
+        let crash = || vec![Diagnostic { line: 0, fatal: true, message: out.status.to_string() }];
+        Ok(if found.is_empty() { crash() } else { found })
     }
 
     /// Assembles at a level of optimisation, in the caller's folder; also returns the path of the object.
