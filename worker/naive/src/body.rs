@@ -148,13 +148,7 @@ impl Runner<'_> {
                 tensor::reading(self, &mut s, instr);
             }
             if only_registers {
-                if runs {
-                    self.each_lane(&mut s, instr);
-                }
-                for target in super::operands::written(&instr.op) {
-                    s.regs[target.index()].1 |= more;
-                }
-                s.pc += 1;
+                self.register_step(&mut s, instr, runs, more);
                 continue;
             }
             self.hold(&mut s, instr, runs);
@@ -164,10 +158,7 @@ impl Runner<'_> {
             match &instr.op {
                 _ if !runs => s.pc += 1,
                 Op::Bra { target } => {
-                    if *target <= pc {
-                        let jumps = s.jumps.entry(pc).or_insert(0);
-                        *jumps += 1;
-                    }
+                    *s.jumps.entry(pc).or_insert(0) += u32::from(*target <= pc);
                     s.pc = *target;
                 }
                 Op::Exit => s.pc = s.lanes.exit(s.lanes.active).unwrap_or(body.len()),
@@ -195,6 +186,17 @@ impl Runner<'_> {
                 }
             }
         }
+    }
+
+    /// A register instruction; `more` are the dependencies that its guard adds.
+    fn register_step(&self, s: &mut State, instr: &Instr, runs: bool, more: Events) {
+        if runs {
+            self.each_lane(s, instr);
+        }
+        for target in super::operands::written(&instr.op) {
+            s.regs[target.index()].1 |= more;
+        }
+        s.pc += 1;
     }
 
     /// Whether an instruction touches nothing but registers of this thread.
