@@ -2,8 +2,11 @@
 
 use moire_isa::Instr;
 use moire_isa::census::{Declared, Form};
+use moire_kernel::Refusal;
 use moire_kernel::ptx::{What, parse};
-use moire_program::text::instruction;
+use moire_kernel::specialise::{Launch, lower};
+use moire_program::ir::{Op, Operand};
+use moire_program::text::{instruction, print};
 use std::path::Path;
 use std::process::Command;
 
@@ -79,4 +82,71 @@ fn an_operation_says_what_the_instruction_says() {
         wrong.len(),
         wrong[..wrong.len().min(60)].join("\n")
     );
+}
+
+/// The program that two warps of the statements leave, each statement with its semicolon.
+fn left(statements: &str) -> Result<String, Refusal> {
+    let text = module(statements.trim_end_matches(';'));
+    let module = parse(&text).unwrap_or_else(|why| panic!("{statements}: {why}"));
+    let launch = Launch::of(&module.kernels[0], None, None, None, std::collections::BTreeMap::new());
+    lower(&module.kernels[0], &launch.expect("the launch fits")).map(|lowered| print(&lowered.program))
+}
+
+#[test]
+fn what_litmus_texts_cannot_say_is_abstained_from_by_name_and_line() {
+    let forms = [
+        "cp.async.bulk.wait_group.sync_restrict::proxy::async 0",
+        "mbarrier.try_wait.phase_type::conditional.parity.shared::cta.b64 %p1, [sm], 0",
+        "multimem.red.relaxed.gpu.global.add.v2.f32 [%d1], {%f1, %f2}",
+        "atom.acquire.gpu.global.add.v2.f32 {%f1, %f2}, [gm], {%f3, %f4}",
+    ];
+    for form in forms {
+        let Err(Refusal::Abstained { what, line }) = left(form) else { panic!("{form} is interpreted") };
+        let name = form.split(' ').next().unwrap_or_default();
+        assert!(what.contains(&format!("`{name}`")) && line == 14, "{form}: {what} (line {line})");
+    }
+}
+
+/// What is left of one warp that runs the first statement and another that runs the second.
+fn against(first: &str, second: &str) -> String {
+    let branch = "mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 32;\n@%p1 bra R;";
+    let text =
+        module(&format!("{branch}\n{second};\nret;\nR: {first}")).replace(".reqntid 32", ".reqntid 64");
+    let module = parse(&text).unwrap_or_else(|why| panic!("{first}: {why}"));
+    let launch = Launch::of(&module.kernels[0], None, None, None, std::collections::BTreeMap::new());
+    let lowered = lower(&module.kernels[0], &launch.expect("the launch fits"));
+    print(&lowered.unwrap_or_else(|why| panic!("{first}: {why}")).program)
+}
+
+#[test]
+fn vectors_of_updates_and_ranges_are_accesses_of_their_bytes() {
+    let written = [
+        (
+            "atom.global.add.v2.f32 {%f1, %f2}, [gm+8], {%f3, %f4}",
+            "ld.global.b32 %r2, [gm+12]",
+            "st.relaxed.gpu",
+        ),
+        ("red.sys.global.add.noftz.v2.bf16 [gm], {%h1, %h2}", "ld.global.b16 %h3, [gm+2]", "st.relaxed.sys"),
+        ("st.bulk.weak.shared::cta [sm], 64, 0", "ld.shared.b32 %r2, [sm+60]", "st.weak.shared::cta"),
+    ];
+    for (first, second, store) in written {
+        let text = against(first, second);
+        assert!(text.contains(store) && text.contains("ld.weak"), "{first}: {text}");
+    }
+    let text = against("st.bulk.weak.shared::cta [sm], 64, 0", "ld.shared.b32 %r2, [sm+64]");
+    assert!(!text.contains("st."), "the range ends before the load: {text}");
+}
+
+#[test]
+fn decimal_numbers_are_bits_of_their_type() {
+    let stored = |form: &str| {
+        let module = parse(&module(form)).unwrap_or_else(|why| panic!("{form}: {why}"));
+        let What::Core(Op::Store { src, .. }) = &module.kernels[0].body[0].what else { panic!("{form}") };
+        src[0]
+    };
+    let half = Operand::Imm(i128::from(0.5_f32.to_bits()));
+    assert_eq!(stored("st.global.f32 [gm], 0.5"), half);
+    assert_eq!(stored("st.global.f32 [gm], 0f3F000000"), half);
+    assert_eq!(stored("st.global.f64 [gm], 0.5"), Operand::Imm(i128::from(0.5_f64.to_bits())));
+    assert!(left("createpolicy.fractional.L2::evict_last.b64 %d1, 1.0").is_ok());
 }

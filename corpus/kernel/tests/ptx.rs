@@ -364,7 +364,7 @@ fn calls_of_functions_of_the_module_are_inlined() {
     let behind = calling(&format!("{word}\n.func (.param .b32 y) f(.param .b32 x);")) + &function;
     let module = parse(&behind).unwrap_or_else(|e| panic!("{e}"));
     let calls = |k: &moire_kernel::ptx::Kernel| {
-        let name = |s: &&moire_kernel::ptx::Statement| matches!(&s.what, moire_kernel::ptx::What::Plain(p) if p.words[0] == "call");
+        let name = |s: &&moire_kernel::ptx::Statement| matches!(&s.what, moire_kernel::ptx::What::Plain(i) if matches!(**i, moire_isa::Instr::Call(_)));
         k.body.iter().filter(name).count()
     };
     assert_eq!(calls(&module.kernels[0]), 0);

@@ -6,8 +6,7 @@ use super::bridge;
 use super::function::Functions;
 use super::inline::Calls;
 use super::module::{Kernel, NESTING, Statement, What};
-use super::variable::{small, variable};
-use super::words::type_of;
+use super::variable::{small, type_of, variable};
 use moire_isa::Instr;
 use moire_program::ir::{Guard, Reg};
 use moire_program::limits::INSTRUCTIONS;
@@ -353,7 +352,7 @@ impl Body<'_, '_> {
             Instr::Ret(_) | Instr::Exit(_) => return Ok(What::Exit),
             _ => {}
         }
-        let Some(op) = bridge::op(instr) else { return Ok(What::Plain(self.plain(instr))) };
+        let Some(op) = bridge::op(instr) else { return Ok(What::Plain(Box::new(instr.clone()))) };
         self.thread.push(self.scan, spot, guard, op.clone())?;
         Ok(What::Core(op))
     }

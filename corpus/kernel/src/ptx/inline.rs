@@ -242,7 +242,7 @@ impl Body<'_, '_> {
             let (dst, a) = if loads { (*value, part) } else { (part, *value) };
             let one = |value| Packed(List { items: vec![value], braced: false });
             let mov = Mov { ty, dst: one(dst), a: one(a), spelling: Spelling::default() };
-            out.push(What::Plain(self.plain(&Instr::Mov(mov))));
+            out.push(What::Plain(Box::new(Instr::Mov(mov))));
         }
         Ok(Some(out))
     }

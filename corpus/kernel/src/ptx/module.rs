@@ -1,6 +1,8 @@
 //! The contents of a module: kernels, their parameters and variables, and their statements as written.
 
-use moire_program::ir::{Guard, Op, Program, Reg, SymbolId, Ty};
+use super::special::Special;
+use moire_isa::{Instr, Value};
+use moire_program::ir::{Control, Guard, Op, Program, Reg, Space, Ty};
 
 /// Most kernels of one module.
 pub const KERNELS: usize = 64;
@@ -112,8 +114,8 @@ pub struct Statement {
 pub enum What {
     /// An instruction that litmus texts have too, on registers of the kernel.
     Core(Op),
-    /// Any other instruction.
-    Plain(Plain),
+    /// Any other instruction, as the book reads it.
+    Plain(Box<Instr>),
     /// `bra`
     Branch {
         /// Index into the body.
@@ -130,66 +132,27 @@ pub enum What {
     Exit,
 }
 
-/// An instruction as written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plain {
-    /// Mnemonic and qualifiers.
-    pub words: Vec<String>,
-    /// Operands, destinations first.
-    pub args: Vec<Arg>,
+impl What {
+    /// Whether clusters can do different things by it: it reads the number of its CTA or cluster, takes numbers from an
+    /// atomic counter outside shared memory, or takes over the work of other clusters.
+    pub fn tells_clusters_apart(&self) -> bool {
+        match self {
+            What::Plain(instr) => numbers(instr),
+            What::Core(Op::Rmw { dst: Some(_), space, .. }) => {
+                !matches!(space, Space::SharedCta | Space::SharedCluster)
+            }
+            What::Core(op) => matches!(op, Op::Control(Control::TryCancel { .. })),
+            What::Branch { .. } | What::Table { .. } | What::Exit => false,
+        }
+    }
 }
 
-/// An operand as written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Arg {
-    /// A register.
-    Reg(Reg),
-    /// `!p`
-    Not(Reg),
-    /// `d|p`; either may be the sink.
-    Pair(Option<Reg>, Option<Reg>),
-    /// A number; a floating-point number as its bits.
-    Imm(u64),
-    /// The address of a variable plus an offset.
-    Symbol(SymbolId, i64),
-    /// `%tid.x`, ..
-    Special(Special),
-    /// `[base+offset]`
-    Address(Box<Arg>, i64),
-    /// `{a, b}`
-    Vector(Vec<Arg>),
-    /// `_`
-    Sink,
-    /// A function, label or prototype, by name.
-    Name(String),
-    /// The parameters of a call.
-    Other,
-}
-
-/// A special register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are those of PTX")]
-pub enum Special {
-    Tid(u8),
-    Ntid(u8),
-    Ctaid(u8),
-    Nctaid(u8),
-    Clusterid(u8),
-    Nclusterid(u8),
-    ClusterCtaid(u8),
-    ClusterNctaid(u8),
-    ClusterCtarank,
-    ClusterNctarank,
-    Laneid,
-    Warpid,
-    Nwarpid,
-    LanemaskEq,
-    LanemaskLt,
-    LanemaskLe,
-    LanemaskGt,
-    LanemaskGe,
-    DynamicSmemSize,
-    Envreg(u8),
-    /// A clock or a property of the machine, which may have any value.
-    Unknown,
+fn numbers(instr: &Instr) -> bool {
+    let mut found = matches!(instr, Instr::Atom(atom) if !atom.space.shared());
+    instr.each(&mut |seen| {
+        if let Value::Special(named) = *seen.value {
+            found |= matches!(named.into(), Special::Ctaid(_) | Special::Clusterid(_));
+        }
+    });
+    found
 }

@@ -1,7 +1,6 @@
 //! Reads declarations of variables: type, alignment, extents.
 
 use super::module::Variable;
-use super::words::type_of;
 use moire_program::ir::{Content, Space, Ty};
 use moire_program::limits::OBJECT_BYTES;
 use moire_program::text::build::Builder;
@@ -13,6 +12,32 @@ pub(super) fn small(scan: &mut Scan<'_>) -> Parsed<u32> {
     let at = scan.at;
     let number = scan.number()?;
     u32::try_from(number).map_err(|_| scan.error_at(at, format!("{number} does not fit 32 bits"), None))
+}
+
+/// A fundamental or packed type.
+pub(super) fn type_of(word: &str) -> Option<Ty> {
+    Some(match word {
+        "pred" => Ty::Pred,
+        "b8" => Ty::B(8),
+        "b16" => Ty::B(16),
+        "b32" => Ty::B(32),
+        "b64" => Ty::B(64),
+        "b128" => Ty::B(128),
+        "u8" => Ty::U(8),
+        "u16" => Ty::U(16),
+        "u32" => Ty::U(32),
+        "u64" => Ty::U(64),
+        "s8" => Ty::S(8),
+        "s16" => Ty::S(16),
+        "s32" => Ty::S(32),
+        "s64" => Ty::S(64),
+        "f16" | "bf16" => Ty::F(16),
+        "f32" | "tf32" => Ty::F(32),
+        "f64" => Ty::F(64),
+        "f16x2" => Ty::F16x2,
+        "bf16x2" => Ty::Bf16x2,
+        _ => return None,
+    })
 }
 
 /// `.align n`, `.b32`, `.ptr .global .align n` in any order. Returns the element type and the alignment.

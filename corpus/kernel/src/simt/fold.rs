@@ -1,61 +1,38 @@
-//! Instructions kept as words: evaluated if all operands are known, otherwise written as register arithmetic.
+//! Instructions that the book alone has: evaluated if all operands are known, otherwise written as register arithmetic.
 //!
 //! The result of any other instruction (floats, exchanges between lanes) is unknown. It is refused if a branch, an
 //! address or memory depends on it.
 
 use super::run::{Run, Val, When};
 use crate::Done;
-use crate::ptx::{Arg, Plain, type_of};
+use crate::ptx::{self, Sort, Sum, mnemonic, sort, sources};
 use crate::specialise::known::alu::{self, Int};
 use crate::specialise::known::flow::effects;
 use crate::specialise::known::integer;
 use crate::specialise::known::value::Lanes;
+use moire_isa::kinds::{self, BinaryForm, Cmp, CvtForm, Half, Join, TernaryForm, UnaryForm, WindowSpace};
+use moire_isa::operand::Pred;
+use moire_isa::{Cvt, Instr, Mov, Selp, Setp, Ternary, Value};
 use moire_program::ir::{AluOp, CmpOp, Op, Operand, Reg, Ty};
 
-/// Instructions that have effects beyond registers and are not interpreted.
-const EFFECTS: [&str; 25] = [
-    "alloca",
-    "applypriority",
-    "atom",
-    "bar",
-    "barrier",
-    "brx",
-    "call",
-    "cp",
-    "discard",
-    "fence",
-    "ldmatrix",
-    "mbarrier",
-    "mma",
-    "multimem",
-    "red",
-    "st.bulk",
-    "stackrestore",
-    "stacksave",
-    "suld",
-    "sured",
-    "sust",
-    "tensormap",
-    "trap",
-    "wmma",
-    "tex",
-];
-/// Qualifiers, beside types, under which arithmetic is evaluated.
-const PLAIN: [&str; 13] = [
-    "lo",
-    "hi",
-    "wide",
-    "l",
-    "r",
-    "wrap",
-    "clamp",
-    "to",
-    "global",
-    "shared",
-    "shared::cta",
-    "shared::cluster",
-    "const",
-];
+/// Whether nothing but types and parts of products qualifies an instruction: it is evaluated.
+fn usual(sum: Sum<'_>) -> bool {
+    match sum {
+        Sum::Mov(_) | Sum::Bfi(_) | Sum::Shf(_) => true,
+        Sum::Binary(i) => !(i.sat.is() || i.relu.is() || i.carry.is()),
+        Sum::Unary(i) => !i.shiftamt.is(),
+        Sum::Ternary(i) => !(i.sat.is() || i.relu.is() || i.carry.is() || i.oob.is()),
+        Sum::Prmt(i) => i.mode.is_none(),
+        Sum::Lop3(i) => i.join.is_none(),
+        Sum::Cvt(i) => {
+            i.form == CvtForm::Cvt && i.round.is_none() && !(i.ftz.is() || i.sat.is() || i.relu.is())
+        }
+        Sum::Cvta(i) => !matches!(i.space, WindowSpace::Local | WindowSpace::Param),
+        Sum::Setp(_) | Sum::Selp(_) => true,
+        Sum::Shfl(_) | Sum::Vote(_) | Sum::Match(_) | Sum::Redux(_) | Sum::Activemask => false,
+        Sum::Product | Sum::Other => false,
+    }
+}
 
 /// The right-hand side of an assignment to a register.
 #[derive(Clone, Copy)]
@@ -84,26 +61,28 @@ fn bits(n: u32) -> u8 {
 }
 
 impl Run<'_> {
-    pub(super) fn plain(&mut self, plain: &Plain, when: When) -> Done<()> {
-        let words: Vec<&str> = plain.words.iter().map(String::as_str).collect();
-        let of_param = words.get(1).is_some_and(|w| w.starts_with("param"));
-        match words[0] {
-            "brkpt" => return Ok(()),
-            "ld" | "st" if !(of_param && words[0] == "ld") => {
-                let op = self.access(&words, plain)?;
-                return self.core(op, when);
+    pub(super) fn plain(&mut self, instr: &Instr, when: When) -> Done<()> {
+        let refused = || Err(self.refuse(&format!("`{}`", mnemonic(instr))));
+        let sum = match sort(instr) {
+            Sort::Hint => return Ok(()),
+            Sort::StoreMatrix(st) => return self.stmatrix(st, when),
+            Sort::Load(ld) if ld.space == kinds::Space::Param => Err(ld),
+            Sort::Computes(Sum::Product) => return refused(),
+            Sort::Computes(sum) => Ok(sum),
+            Sort::Load(_) | Sort::Uniform(_) | Sort::Store(_) | Sort::Update(_) | Sort::LoadMatrix(_) => {
+                return refused();
             }
-            "stmatrix" => return self.stmatrix(&words, plain, when),
-            name if EFFECTS.contains(&name) => {
-                return Err(self.refuse(&format!("`{}`", plain.words.join("."))));
+            Sort::StoreAway(_) | Sort::StoreRange(_) | Sort::Call(_) | Sort::Trap | Sort::Fence => {
+                return refused();
             }
-            _ => {}
-        }
+            Sort::Synchronises | Sort::Touches | Sort::Elsewhere => return refused(),
+        };
         let Some(statement) = self.kernel.body.get(self.pc) else { return Ok(()) };
         let written = effects(statement).0;
-        let mut results = match when {
-            When::Unknown(pc) => vec![Rhs::Val(Val::Unknown(pc)); written.len()],
-            _ => self.results(&words, plain)?,
+        let mut results = match (when, sum) {
+            (When::Unknown(pc), _) => vec![Rhs::Val(Val::Unknown(pc)); written.len()],
+            (_, Err(ld)) => vec![Rhs::Val(self.parameter(ld))],
+            (_, Ok(sum)) => self.results(instr, sum)?,
         };
         results.resize(written.len(), Rhs::Val(Val::Unknown(self.pc)));
         if results.len() > 1 {
@@ -161,57 +140,72 @@ impl Run<'_> {
         self.calculate(Rhs::Alu(op, ty, a, b))
     }
 
-    fn operand(&mut self, arg: &Arg) -> Done<Operand> {
-        match (arg, self.argument(arg)) {
-            (Arg::Not(r), Val::Dynamic) => self.alu(AluOp::Xor, Ty::Pred, Operand::Reg(*r), Operand::Imm(1)),
-            (Arg::Reg(r), value) => self.place(value, Operand::Reg(*r)),
-            (_, value) => self.place(value, Operand::Imm(0)),
+    fn operand(&mut self, of: &Value) -> Done<Operand> {
+        let value = self.argument(of);
+        self.place(value, ptx::reg(of).map_or(Operand::Imm(0), Operand::Reg))
+    }
+
+    /// The knowledge about a predicate.
+    fn truth(&self, of: &Pred) -> Val {
+        match self.argument(&of.value) {
+            Val::Known(v) if of.negated => Val::Known(u64::from(v == 0)),
+            other => other,
         }
     }
 
-    /// The results for the registers that are written. Missing ones are unknown.
-    fn results(&mut self, words: &[&str], plain: &Plain) -> Done<Vec<Rhs>> {
-        let args = &plain.args;
-        let ty = words.last().and_then(|w| type_of(w));
-        let sources = args.get(1..).unwrap_or_default();
-        let vector = |a: &Arg| matches!(a, Arg::Vector(_));
-        match words[0] {
-            "ld" => return Ok(vec![Rhs::Val(self.parameter(plain))]),
-            "mov" if args.iter().any(vector) => return self.packed(words, plain),
-            "setp" => return self.compared(words, plain),
-            "selp" if sources.len() == 3 => {
-                return Ok(vec![self.selected(ty.unwrap_or(Ty::B(64)), sources)?]);
+    fn predicate(&mut self, of: &Pred) -> Done<Operand> {
+        match (ptx::reg(&of.value), self.truth(of)) {
+            (Some(r), Val::Dynamic) if of.negated => {
+                self.alu(AluOp::Xor, Ty::Pred, Operand::Reg(r), Operand::Imm(1))
             }
+            (reg, value) => self.place(value, reg.map_or(Operand::Imm(0), Operand::Reg)),
+        }
+    }
+
+    /// The first of some operands that is not known, and why.
+    fn lacking(&self, values: &[Val]) -> Option<Rhs> {
+        let lacks = values.iter().find(|v| matches!(v, Val::Unknown(_) | Val::Unset))?;
+        Some(Rhs::Val(if let Val::Unknown(_) = lacks { *lacks } else { Val::Unknown(self.pc) }))
+    }
+
+    /// The results for the registers that are written. Missing ones are unknown.
+    fn results(&mut self, instr: &Instr, sum: Sum<'_>) -> Done<Vec<Rhs>> {
+        match sum {
+            Sum::Mov(mov) if mov.dst.0.braced || mov.a.0.braced => return self.packed(mov),
+            Sum::Setp(setp) => return self.compared(setp),
+            Sum::Selp(selp) => return Ok(vec![self.selected(selp)?]),
             _ => {}
         }
-        let values: Vec<Val> = sources.iter().map(|a| self.argument(a)).collect();
-        if let Some(v) = values.iter().find(|v| matches!(v, Val::Unknown(_) | Val::Unset)) {
-            return Ok(vec![Rhs::Val(if let Val::Unknown(_) = v { *v } else { Val::Unknown(self.pc) })]);
-        }
-        let unknown = Rhs::Val(Val::Unknown(self.pc));
-        let usual = words[1..].iter().all(|w| type_of(w).is_some() || PLAIN.contains(w));
-        if !usual || plain.args.len() < 2 {
+        let bits = if let Sum::Mov(mov) = sum { mov.ty.bits() } else { 0 };
+        let sources = sources(instr);
+        let values: Vec<Val> = sources.iter().map(|value| self.datum(value, bits)).collect();
+        if let Some(unknown) = self.lacking(&values) {
             return Ok(vec![unknown]);
         }
-        if let Some(v) = moved(words, &values) {
+        let unknown = Rhs::Val(Val::Unknown(self.pc));
+        if !usual(sum) || sources.is_empty() {
+            return Ok(vec![unknown]);
+        }
+        if let Some(v) = moved(sum, &values) {
             return Ok(vec![match v {
                 Val::Dynamic => Rhs::Mov(Ty::B(64), self.operand(&sources[0])?),
                 v => Rhs::Val(v),
             }]);
         }
-        let Some(ty) = ty.filter(|t| Int::of(*t).is_some()) else { return Ok(vec![unknown]) };
+        let Some(t) = integer::operands(sum) else { return Ok(vec![unknown]) };
         let number = |v: &Val| if let Val::Known(n) = self.bits(*v) { Some(Lanes::Same(n)) } else { None };
         let known: Option<Vec<Lanes>> = values.iter().map(number).collect();
         if let Some(known) = known {
             let known: Vec<&Lanes> = known.iter().collect();
-            let found = integer::integer(words[0], words, ty, &known);
+            let found = integer::integer(sum, &known);
             return Ok(vec![found.map_or(unknown, |l| Rhs::Val(Val::Known(l.get(0))))]);
         }
-        if values.iter().any(|v| matches!(v, Val::Address(..))) && words[0] != "add" {
+        let adds = matches!(sum, Sum::Binary(i) if i.form == BinaryForm::Add);
+        if values.iter().any(|v| matches!(v, Val::Address(..))) && !adds {
             return Ok(vec![unknown]);
         }
         let operands = sources.iter().map(|a| self.operand(a)).collect::<Done<Vec<Operand>>>()?;
-        Ok(vec![self.computed(words, ty, &operands)?.unwrap_or(unknown)])
+        Ok(vec![self.computed(sum, t, &operands)?.unwrap_or(unknown)])
     }
 
     /// Turns an address in shared memory into a number.
@@ -222,55 +216,55 @@ impl Run<'_> {
         }
     }
 
-    fn selected(&mut self, ty: Ty, sources: &[Arg]) -> Done<Rhs> {
-        let p = self.argument(&sources[2]);
+    fn selected(&mut self, selp: &Selp) -> Done<Rhs> {
+        let p = self.truth(&selp.c);
         let (Val::Known(_) | Val::Dynamic) = p else {
             return Ok(Rhs::Val(if let Val::Unknown(_) = p { p } else { Val::Unknown(self.pc) }));
         };
-        let bare = Ty::B(bits(ty.bytes() * 8));
+        let width = selp.ty.bits();
+        let bare = Ty::B(bits(u32::from(width)));
         if let Val::Known(p) = p {
-            let one = &sources[usize::from(p == 0)];
-            return Ok(match self.argument(one) {
+            let one = if p == 0 { &selp.b } else { &selp.a };
+            return Ok(match self.datum(one, width) {
                 Val::Dynamic => Rhs::Mov(bare, self.operand(one)?),
                 Val::Unset => Rhs::Val(Val::Unknown(self.pc)),
                 v => Rhs::Val(v),
             });
         }
-        for one in &sources[..2] {
-            if let v @ (Val::Unknown(_) | Val::Unset) = self.argument(one) {
-                return Ok(Rhs::Val(if let Val::Unknown(_) = v { v } else { Val::Unknown(self.pc) }));
-            }
+        let (a, b) = (self.datum(&selp.a, width), self.datum(&selp.b, width));
+        if let Some(unknown) = self.lacking(&[a, b]) {
+            return Ok(unknown);
         }
-        let (a, b) = (self.operand(&sources[0])?, self.operand(&sources[1])?);
-        Ok(match self.operand(&sources[2])? {
+        let was = |of: &Value| ptx::reg(of).map_or(Operand::Imm(0), Operand::Reg);
+        let (a, b) = (self.place(a, was(&selp.a))?, self.place(b, was(&selp.b))?);
+        Ok(match self.predicate(&selp.c)? {
             Operand::Reg(p) => Rhs::Selp(bare, a, b, p),
             _ => Rhs::Val(Val::Unknown(self.pc)),
         })
     }
 
     /// `mov.b64 {a, b}, c` and `mov.b64 c, {a, b}`.
-    fn packed(&mut self, words: &[&str], plain: &Plain) -> Done<Vec<Rhs>> {
+    fn packed(&mut self, mov: &Mov) -> Done<Vec<Rhs>> {
         let unknown = vec![Rhs::Val(Val::Unknown(self.pc))];
-        let total = words.last().and_then(|w| type_of(w)).map_or(0, Ty::bytes) * 8;
-        let (Some(to), Some(from)) = (plain.args.first(), plain.args.get(1)) else { return Ok(unknown) };
-        let ((Arg::Vector(parts), _) | (_, Arg::Vector(parts))) = (to, from) else { return Ok(unknown) };
+        let (to, from) = (&mov.dst.0, &mov.a.0);
+        let parts = if to.braced { &to.items } else { &from.items };
         let Ok(count) = u32::try_from(parts.len().max(1)) else { return Ok(unknown) };
+        let total = u32::from(mov.ty.bits());
         let width = total / count;
         if total > 64 || width < 8 {
             return Ok(unknown);
         }
         let shift = |i: usize| Operand::Imm(i128::from(width) * i as i128);
-        let sources = if let Arg::Vector(all) = from { all.as_slice() } else { std::slice::from_ref(from) };
-        for one in sources {
+        for one in &from.items {
             if let v @ (Val::Unknown(_) | Val::Unset | Val::Address(..)) = self.argument(one) {
                 let why = if let Val::Unknown(_) = v { v } else { Val::Unknown(self.pc) };
                 return Ok(vec![Rhs::Val(why); parts.len()]);
             }
         }
         let mut out = Vec::new();
-        if let Arg::Vector(_) = to {
-            let value = self.operand(from)?;
-            for (i, _) in parts.iter().enumerate().filter(|(_, p)| matches!(p, Arg::Reg(_))) {
+        if to.braced {
+            let value = self.operand(&from.items[0])?;
+            for (i, _) in parts.iter().enumerate().filter(|(_, p)| p.reg().is_some()) {
                 let low = self.shifted(AluOp::Shr, value, shift(i))?;
                 out.push(self.folded(AluOp::And, low, Operand::Imm((1i128 << width) - 1))?);
             }
@@ -295,16 +289,16 @@ impl Run<'_> {
 
     /// Arithmetic on 64 bits; evaluates it if both operands are numbers.
     fn folded(&mut self, op: AluOp, a: Operand, b: Operand) -> Done<Rhs> {
-        let name = match op {
-            AluOp::Shl => "shl",
-            AluOp::Shr => "shr",
-            AluOp::Or => "or",
-            _ => "and",
+        let form = match op {
+            AluOp::Shl => BinaryForm::Shl,
+            AluOp::Shr => BinaryForm::Shr,
+            AluOp::Or => BinaryForm::Or,
+            _ => BinaryForm::And,
         };
         Ok(match (a, b) {
             (Operand::Imm(x), Operand::Imm(y)) => {
                 let t = Int { bits: 64, signed: false };
-                alu::two(name, t, t.pattern(x), t.pattern(y))
+                alu::two(form, t, t.pattern(x), t.pattern(y))
                     .map_or(Rhs::Val(Val::Unknown(self.pc)), |v| Rhs::Val(Val::Known(v)))
             }
             (Operand::Imm(0), other) if op == AluOp::Or => Rhs::Mov(Ty::B(64), other),
@@ -313,56 +307,49 @@ impl Run<'_> {
     }
 
     /// `setp.cmp{.bool}.type p{|q}, a, b{, c}`
-    fn compared(&mut self, words: &[&str], plain: &Plain) -> Done<Vec<Rhs>> {
+    fn compared(&mut self, setp: &Setp) -> Done<Vec<Rhs>> {
         let unknown = vec![Rhs::Val(Val::Unknown(self.pc)); 2];
-        let (Some(ty), Some(a), Some(b)) =
-            (words.last().and_then(|w| type_of(w)), plain.args.get(1), plain.args.get(2))
-        else {
-            return Ok(unknown);
-        };
-        let Some(t) = Int::of(ty) else { return Ok(unknown) };
-        let name = words.get(1).copied().unwrap_or_default();
-        for one in &plain.args[1..] {
-            if let v @ (Val::Unknown(_) | Val::Unset) = self.argument(one) {
-                let why = if let Val::Unknown(_) = v { v } else { Val::Unknown(self.pc) };
-                return Ok(vec![Rhs::Val(why); 2]);
-            }
+        let (Some(t), false) = (Int::of(setp.ty), setp.ftz.is()) else { return Ok(unknown) };
+        let (a, b) = (self.argument(&setp.a), self.argument(&setp.b));
+        let c = setp.c.as_ref().map(|c| self.truth(c));
+        if let Some(why) = self.lacking(&[Some(a), Some(b), c].into_iter().flatten().collect::<Vec<_>>()) {
+            return Ok(vec![why; 2]);
         }
-        let first = match (self.argument(a), self.argument(b)) {
-            (Val::Known(a), Val::Known(b)) => alu::compare(name, t, a, b).map(known),
+        let cmp = setp.cmp;
+        let first = match (a, b) {
+            (Val::Known(a), Val::Known(b)) => alu::compare(cmp, t, a, b).map(known),
             (Val::Address(p, a), Val::Address(q, b)) if p == q => {
                 let signed = Int { bits: 64, signed: true };
-                alu::compare(name, signed, a.cast_unsigned(), b.cast_unsigned()).map(known)
+                alu::compare(cmp, signed, a.cast_unsigned(), b.cast_unsigned()).map(known)
             }
             // An address is never null.
-            (Val::Address(..), Val::Known(0)) if matches!(name, "eq" | "ne") => Some(known(name == "ne")),
+            (Val::Address(..), Val::Known(0)) if matches!(cmp, Cmp::Eq | Cmp::Ne) => {
+                Some(known(cmp == Cmp::Ne))
+            }
             (Val::Address(..), _) | (_, Val::Address(..)) => None,
             _ => {
-                let (a, b) = (self.operand(a)?, self.operand(b)?);
-                comparison(name, t).map(|(op, ty)| Rhs::Setp(op, ty, a, b))
+                let (a, b) = (self.operand(&setp.a)?, self.operand(&setp.b)?);
+                comparison(cmp, t).map(|(op, ty)| Rhs::Setp(op, ty, a, b))
             }
         };
         let Some(first) = first else { return Ok(unknown) };
-        let pair = matches!(plain.args[0], Arg::Pair(..));
-        let connective = match (words.len(), words.get(2).copied()) {
-            (3, _) => None,
-            (4, Some("and")) => Some(AluOp::And),
-            (4, Some("or")) => Some(AluOp::Or),
-            (4, Some("xor")) => Some(AluOp::Xor),
-            _ => return Ok(unknown),
-        };
-        if !pair && connective.is_none() {
+        let join = setp.join.map(|join| match join {
+            Join::And => AluOp::And,
+            Join::Or => AluOp::Or,
+            Join::Xor => AluOp::Xor,
+        });
+        if setp.dst.second.is_none() && join.is_none() {
             return Ok(vec![first]);
         }
         let yes = self.calculate(first)?;
         let no = self.logic(AluOp::Xor, yes, Operand::Imm(1))?;
         let no = self.calculate(no)?;
         let mut out = vec![as_value(yes), as_value(no)];
-        if let (Some(op), Some(c)) = (connective, plain.args.get(3)) {
-            let c = self.operand(c)?;
+        if let (Some(op), Some(c)) = (join, &setp.c) {
+            let c = self.predicate(c)?;
             out = vec![self.logic(op, yes, c)?, self.logic(op, no, c)?];
         }
-        if let Arg::Pair(None, _) = plain.args[0] {
+        if setp.dst.first.is_none() {
             out.remove(0);
         }
         Ok(out)
@@ -393,70 +380,109 @@ impl Run<'_> {
     }
 
     /// Arithmetic on operands of which at least one is unknown.
-    fn computed(&mut self, words: &[&str], ty: Ty, args: &[Operand]) -> Done<Option<Rhs>> {
-        let Some(t) = Int::of(ty) else { return Ok(None) };
+    fn computed(&mut self, sum: Sum<'_>, t: Int, args: &[Operand]) -> Done<Option<Rhs>> {
         let wide = bits(t.bits);
         let number = if t.signed { Ty::S(wide) } else { Ty::U(wide) };
         let bit = if t.bits == 1 { Ty::Pred } else { Ty::B(wide) };
         let bare = |op| matches!(op, AluOp::And | AluOp::Or | AluOp::Xor | AluOp::Shl);
-        let part = words.get(1).copied().unwrap_or_default();
-        let two = match words[0] {
-            "add" => Some(AluOp::Add),
-            "sub" => Some(AluOp::Sub),
-            "and" => Some(AluOp::And),
-            "or" => Some(AluOp::Or),
-            "xor" => Some(AluOp::Xor),
-            "shl" => Some(AluOp::Shl),
-            "shr" => Some(AluOp::Shr),
-            "min" => Some(AluOp::Min),
-            "max" => Some(AluOp::Max),
-            "div" => Some(AluOp::Div),
-            "rem" => Some(AluOp::Rem),
-            _ => None,
-        };
-        Ok(match (words[0], args) {
-            (_, [a, b]) if two.is_some() => {
-                let decided = two.filter(|_| t.bits == 1).and_then(|op| decided(op, args));
-                decided.or(two.map(|op| Rhs::Alu(op, if bare(op) { bit } else { number }, *a, *b)))
-            }
-            ("not", [a]) => {
-                let mask = if t.bits == 1 { 1 } else { (1i128 << t.bits) - 1 };
-                Some(Rhs::Alu(AluOp::Xor, bit, *a, Operand::Imm(mask)))
-            }
-            ("neg", [a]) => Some(Rhs::Alu(AluOp::Sub, number, Operand::Imm(0), *a)),
-            ("cvt", [a]) => match words.get(1).and_then(|w| type_of(w)).and_then(Int::of) {
-                Some(to) if words.len() == 3 && to.bits >= 8 && t.bits >= 8 => {
-                    let value = self.widened(t, *a)?;
-                    Some(Rhs::Mov(Ty::B(bits(to.bits)), value))
+        Ok(match (sum, args) {
+            (Sum::Binary(i), [a, b]) => match (two(i.form), i.half) {
+                (Some(op), _) => {
+                    let decided = if t.bits == 1 { decided(op, args) } else { None };
+                    decided.or(Some(Rhs::Alu(op, if bare(op) { bit } else { number }, *a, *b)))
                 }
+                (None, Some(half)) if i.form == BinaryForm::Mul => {
+                    self.multiplied(half, t, (*a, *b), None)?
+                }
+                (None, _) => None,
+            },
+            (Sum::Unary(i), [a]) => match i.form {
+                UnaryForm::Not => {
+                    let mask = if t.bits == 1 { 1 } else { (1i128 << t.bits) - 1 };
+                    Some(Rhs::Alu(AluOp::Xor, bit, *a, Operand::Imm(mask)))
+                }
+                UnaryForm::Neg => Some(Rhs::Alu(AluOp::Sub, number, Operand::Imm(0), *a)),
                 _ => None,
             },
-            ("mul", [a, b]) if part == "lo" => Some(Rhs::Alu(AluOp::Mul, Ty::U(wide), *a, *b)),
-            ("mul" | "mad", [a, b, rest @ ..]) if t.bits <= 32 || part == "lo" => {
-                let (a, b) = (self.widened(t, *a)?, self.widened(t, *b)?);
-                let mut out = Rhs::Alu(AluOp::Mul, Ty::U(64), a, b);
-                if part == "hi" {
-                    let all = self.calculate(out)?;
-                    let by = Operand::Imm(i128::from(t.bits));
-                    let shift = if t.signed { Ty::S(64) } else { Ty::U(64) };
-                    let high = self.alu(AluOp::Shr, shift, all, by)?;
-                    out = Rhs::Mov(Ty::B(wide), high);
-                }
-                if let [c] = rest {
-                    let product = self.calculate(out)?;
-                    let ty = if part == "wide" { Ty::U(64) } else { Ty::U(wide) };
-                    out = Rhs::Alu(AluOp::Add, ty, product, *c);
-                }
-                Some(out)
-            }
-            ("bfe", [a, Operand::Imm(from), Operand::Imm(count)]) if !t.signed && *count < 64 => {
-                let low = self.alu(AluOp::Shr, Ty::U(wide), *a, Operand::Imm(*from & 0xff))?;
-                let mask = Operand::Imm((1i128 << (*count & 0x3f)) - 1);
-                Some(Rhs::Alu(AluOp::And, bit, low, mask))
-            }
+            (Sum::Cvt(i), [a]) => self.converted(i, t, *a)?,
+            (Sum::Ternary(i), [a, b, c]) => self.ternary(i, t, [*a, *b, *c])?,
             _ => None,
         })
     }
+
+    fn converted(&mut self, cvt: &Cvt, from: Int, a: Operand) -> Done<Option<Rhs>> {
+        match Int::of(cvt.ty.at(0)) {
+            Some(to) if to.bits >= 8 && from.bits >= 8 => {
+                let value = self.widened(from, a)?;
+                Ok(Some(Rhs::Mov(Ty::B(bits(to.bits)), value)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn ternary(&mut self, i: &Ternary, t: Int, [a, b, c]: [Operand; 3]) -> Done<Option<Rhs>> {
+        match (i.form, i.half, b, c) {
+            (TernaryForm::Mad, Some(half), ..) => self.multiplied(half, t, (a, b), Some(c)),
+            (TernaryForm::Bfe, _, Operand::Imm(from), Operand::Imm(count)) if !t.signed && count < 64 => {
+                let wide = bits(t.bits);
+                let low = self.alu(AluOp::Shr, Ty::U(wide), a, Operand::Imm(from & 0xff))?;
+                let mask = Operand::Imm((1i128 << (count & 0x3f)) - 1);
+                Ok(Some(Rhs::Alu(AluOp::And, Ty::B(wide), low, mask)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// A product, or a product and a sum. The high half of 64 bits is not computed.
+    fn multiplied(
+        &mut self,
+        half: Half,
+        t: Int,
+        (a, b): (Operand, Operand),
+        c: Option<Operand>,
+    ) -> Done<Option<Rhs>> {
+        let wide = bits(t.bits);
+        if half == Half::Lo && c.is_none() {
+            return Ok(Some(Rhs::Alu(AluOp::Mul, Ty::U(wide), a, b)));
+        }
+        if t.bits > 32 && half != Half::Lo {
+            return Ok(None);
+        }
+        let (a, b) = (self.widened(t, a)?, self.widened(t, b)?);
+        let mut out = Rhs::Alu(AluOp::Mul, Ty::U(64), a, b);
+        if half == Half::Hi {
+            let all = self.calculate(out)?;
+            let by = Operand::Imm(i128::from(t.bits));
+            let shift = if t.signed { Ty::S(64) } else { Ty::U(64) };
+            let high = self.alu(AluOp::Shr, shift, all, by)?;
+            out = Rhs::Mov(Ty::B(wide), high);
+        }
+        if let Some(c) = c {
+            let product = self.calculate(out)?;
+            let ty = if half == Half::Wide { Ty::U(64) } else { Ty::U(wide) };
+            out = Rhs::Alu(AluOp::Add, ty, product, c);
+        }
+        Ok(Some(out))
+    }
+}
+
+/// The operation of litmus texts with two operands of one type.
+fn two(form: BinaryForm) -> Option<AluOp> {
+    Some(match form {
+        BinaryForm::Add => AluOp::Add,
+        BinaryForm::Sub => AluOp::Sub,
+        BinaryForm::And => AluOp::And,
+        BinaryForm::Or => AluOp::Or,
+        BinaryForm::Xor => AluOp::Xor,
+        BinaryForm::Shl => AluOp::Shl,
+        BinaryForm::Shr => AluOp::Shr,
+        BinaryForm::Min => AluOp::Min,
+        BinaryForm::Max => AluOp::Max,
+        BinaryForm::Div => AluOp::Div,
+        BinaryForm::Rem => AluOp::Rem,
+        BinaryForm::Mul | BinaryForm::Mul24 | BinaryForm::Addc | BinaryForm::Subc => return None,
+        BinaryForm::Copysign | BinaryForm::Bmsk | BinaryForm::Szext => return None,
+    })
 }
 
 /// The result of a connective, if one side decides it.
@@ -481,40 +507,45 @@ fn as_value(operand: Operand) -> Rhs {
     }
 }
 
-fn comparison(name: &str, t: Int) -> Option<(CmpOp, Ty)> {
+fn comparison(cmp: Cmp, t: Int) -> Option<(CmpOp, Ty)> {
     let (unsigned, own) =
         (Ty::U(bits(t.bits)), if t.signed { Ty::S(bits(t.bits)) } else { Ty::U(bits(t.bits)) });
-    Some(match name {
-        "eq" => (CmpOp::Eq, unsigned),
-        "ne" => (CmpOp::Ne, unsigned),
-        "lt" => (CmpOp::Lt, own),
-        "le" => (CmpOp::Le, own),
-        "gt" => (CmpOp::Gt, own),
-        "ge" => (CmpOp::Ge, own),
-        "lo" => (CmpOp::Lt, unsigned),
-        "ls" => (CmpOp::Le, unsigned),
-        "hi" => (CmpOp::Gt, unsigned),
-        "hs" => (CmpOp::Ge, unsigned),
-        _ => return None,
+    Some(match cmp {
+        Cmp::Eq => (CmpOp::Eq, unsigned),
+        Cmp::Ne => (CmpOp::Ne, unsigned),
+        Cmp::Lt => (CmpOp::Lt, own),
+        Cmp::Le => (CmpOp::Le, own),
+        Cmp::Gt => (CmpOp::Gt, own),
+        Cmp::Ge => (CmpOp::Ge, own),
+        Cmp::Lo => (CmpOp::Lt, unsigned),
+        Cmp::Ls => (CmpOp::Le, unsigned),
+        Cmp::Hi => (CmpOp::Gt, unsigned),
+        Cmp::Hs => (CmpOp::Ge, unsigned),
+        Cmp::Equ | Cmp::Neu | Cmp::Ltu | Cmp::Leu | Cmp::Gtu | Cmp::Geu | Cmp::Num | Cmp::Nan => return None,
     })
 }
 
 /// Evaluates moves and offsets of addresses.
-fn moved(words: &[&str], values: &[Val]) -> Option<Val> {
+fn moved(sum: Sum<'_>, values: &[Val]) -> Option<Val> {
     let add = |s, o: i64, k: u64| Val::Address(s, o.wrapping_add(k.cast_signed()));
-    match (words[0], values) {
-        ("mov" | "cvta", [v]) => Some(*v),
-        ("cvt", [v @ Val::Address(..)]) => Some(*v),
-        ("add", [Val::Address(s, o), Val::Known(k)] | [Val::Known(k), Val::Address(s, o)]) => {
-            Some(add(*s, *o, *k))
-        }
-        ("sub", [Val::Address(s, o), Val::Known(k)]) => Some(add(*s, *o, k.wrapping_neg())),
-        ("sub", [Val::Address(s, a), Val::Address(t, b)]) if s == t => {
-            Some(Val::Known(a.wrapping_sub(*b).cast_unsigned()))
-        }
-        ("mad", [Val::Known(a), Val::Known(b), Val::Address(s, o)]) => {
-            let t = words.last().and_then(|w| type_of(w)).and_then(Int::of)?;
-            Some(add(*s, *o, alu::product(words.get(1)?, t, *a, *b)?))
+    match (sum, values) {
+        (Sum::Mov(_) | Sum::Cvta(_), [v]) => Some(*v),
+        (Sum::Cvt(_), [v @ Val::Address(..)]) => Some(*v),
+        (Sum::Binary(i), values) => match (i.form, values) {
+            (BinaryForm::Add, [Val::Address(s, o), Val::Known(k)] | [Val::Known(k), Val::Address(s, o)]) => {
+                Some(add(*s, *o, *k))
+            }
+            (BinaryForm::Sub, [Val::Address(s, o), Val::Known(k)]) => Some(add(*s, *o, k.wrapping_neg())),
+            (BinaryForm::Sub, [Val::Address(s, a), Val::Address(t, b)]) if s == t => {
+                Some(Val::Known(a.wrapping_sub(*b).cast_unsigned()))
+            }
+            _ => None,
+        },
+        (Sum::Ternary(i), [Val::Known(a), Val::Known(b), Val::Address(s, o)])
+            if i.form == TernaryForm::Mad =>
+        {
+            let t = Int::of(i.ty.first)?;
+            Some(add(*s, *o, alu::product(i.half?, t, *a, *b)?))
         }
         _ => None,
     }

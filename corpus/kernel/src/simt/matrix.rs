@@ -7,7 +7,9 @@
 
 use super::run::{Run, Val, When};
 use crate::Done;
-use crate::ptx::{Arg, Kernel, Plain, What};
+use crate::ptx::{self, Kernel, What, mnemonic};
+use moire_isa::kinds::{MatrixCount, MatrixShape, MatrixTy, SharedSpace};
+use moire_isa::{Instr, StMatrix};
 use moire_program::ir::{AluOp, Op, Operand, Proxy, Space, StoreOrder, Ty};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,7 +27,8 @@ pub(super) enum Rows {
 impl Rows {
     /// Starts without addresses. Returns also whether the kernel needs any.
     pub(super) fn new(kernel: &Kernel) -> (Rows, bool) {
-        let stores = |what: &What| matches!(what, What::Plain(p) if p.words[0] == "stmatrix");
+        let stores =
+            |what: &What| matches!(what, What::Plain(instr) if matches!(**instr, Instr::StMatrix(_)));
         let needed = kernel.body.iter().any(|s| stores(&s.what));
         (if needed { Rows::Noting(RefCell::default()) } else { Rows::Known(Named::new()) }, needed)
     }
@@ -40,21 +43,19 @@ impl Rows {
 }
 
 impl Run<'_> {
-    pub(super) fn stmatrix(&mut self, words: &[&str], plain: &Plain, when: When) -> Done<()> {
-        let refused = |run: &Self| Err(run.refuse(&format!("`{}`", plain.words.join("."))));
-        let shared = matches!(words.get(5), Some(&("shared" | "shared::cta")));
-        let usual = matches!(words, ["stmatrix", "sync", "aligned", "m8n8", "x1", _, "b16"]) && shared;
-        let ([at @ Arg::Address(..), source], When::Always, true) = (&plain.args[..], when, usual) else {
+    pub(super) fn stmatrix(&mut self, st: &StMatrix, when: When) -> Done<()> {
+        let refused = |run: &Self| Err(run.refuse(&format!("`{}`", mnemonic(&Instr::StMatrix(st.clone())))));
+        let one = (st.shape, st.count, st.ty) == (MatrixShape::M8n8, MatrixCount::X1, MatrixTy::B16);
+        let usual = one && st.space == SharedSpace::SharedCta && !st.trans.is();
+        let ([source], When::Always, true) = (&st.src.items[..], when, usual) else {
             return refused(self);
         };
-        let source =
-            if let Arg::Vector(all) = source { all.as_slice() } else { std::slice::from_ref(source) };
-        let [Arg::Reg(value)] = source else { return refused(self) };
+        let Some(value) = ptx::reg(source) else { return refused(self) };
         let (cta, tid, pc) = (self.here.cta, self.here.tid, self.pc);
         let rows = self.rows;
         let named = match rows {
             Rows::Noting(named) => {
-                let own = Some(self.argument(at));
+                let own = Some(self.located(&st.addr));
                 let mut named = named.borrow_mut();
                 let known = named.entry((cta, tid, pc)).or_insert(own);
                 if *known != own {
@@ -68,7 +69,7 @@ impl Run<'_> {
         let Some(Some(row)) = named.get(&(cta, tid - lane + lane / 4, pc)) else { return refused(self) };
         let start = i64::from(4 * (lane % 4));
         let (first, second) = (self.at(*row, start)?, self.at(*row, start + 2)?);
-        let low = self.source(Operand::Reg(*value))?;
+        let low = self.source(Operand::Reg(value))?;
         let high = self.temp()?;
         self.emit(None, Op::Alu { op: AluOp::Shr, ty: Ty::U(32), dst: high, a: low, b: Operand::Imm(16) });
         for (addr, src) in [(first, low), (second, Operand::Reg(high))] {

@@ -7,8 +7,9 @@ use super::matrix::Rows;
 use super::names::Names;
 use crate::Done;
 use crate::Refusal;
-use crate::ptx::{Arg, Kernel, Statement, What};
+use crate::ptx::{self, Kernel, Statement, What, mnemonic};
 use crate::specialise::known::flow::effects;
+use moire_isa::{Value, operand};
 use moire_program::ir::{
     Address, AluOp, BarKind, Control, Guard, Instr, Label, Op, Operand, Placement, Reg, RegDecl, RegInit,
     SymbolId, Thread, Ty,
@@ -242,7 +243,7 @@ impl<'k> Run<'k> {
             return Ok(Next::Fall);
         }
         match (&statement.what, when) {
-            (What::Plain(plain), when) => self.plain(plain, when)?,
+            (What::Plain(instr), when) => self.plain(instr, when)?,
             (_, When::Unknown(pc)) => return Err(self.unknown(pc)),
             (What::Core(op), when) => self.core(op.clone(), when)?,
             (What::Branch { target }, When::If(guard)) => {
@@ -466,29 +467,37 @@ impl<'k> Run<'k> {
     /// The refusal of a statement whose unknown result is needed.
     pub(super) fn unknown(&self, pc: usize) -> Refusal {
         let name = match self.kernel.body.get(pc).map(|s| &s.what) {
-            Some(What::Plain(plain)) => format!("`{}`", plain.words.join(".")),
+            Some(What::Plain(instr)) => format!("`{}`", mnemonic(instr)),
             _ => "a register that was never written".to_owned(),
         };
         let line = self.kernel.body.get(pc).map_or(0, |s| s.line);
         Refusal::Abstained { what: format!("{name} is not interpreted"), line }
     }
 
-    /// The knowledge about an operand of an instruction kept as words.
-    pub(super) fn argument(&self, arg: &Arg) -> Val {
-        match arg {
-            Arg::Reg(r) => self.value(Operand::Reg(*r)),
-            Arg::Not(r) => match self.value(Operand::Reg(*r)) {
-                Val::Known(v) => Val::Known(u64::from(v == 0)),
-                other => other,
+    /// The knowledge about an operand of the book.
+    pub(super) fn argument(&self, value: &Value) -> Val {
+        match value {
+            Value::Reg(_) => ptx::reg(value).map_or(Val::Unknown(self.pc), |r| self.value(Operand::Reg(r))),
+            Value::Imm(n) => Val::Known(n.cast_unsigned()),
+            Value::Symbol(index, offset) => match u16::try_from(*index) {
+                Ok(symbol) => self.symbol(SymbolId(symbol), *offset),
+                Err(_) => Val::Unknown(self.pc),
             },
-            Arg::Imm(v) => Val::Known(*v),
-            Arg::Symbol(s, offset) => self.symbol(*s, *offset),
-            Arg::Special(s) => self.special(*s),
-            Arg::Address(base, offset) => match self.argument(base) {
-                Val::Address(s, o) => Val::Address(s, o.wrapping_add(*offset)),
-                other => other,
-            },
-            _ => Val::Unknown(self.pc),
+            Value::Special(named) => self.special((*named).into()),
+            Value::Single(_) | Value::Double(_) | Value::Sink => Val::Unknown(self.pc),
+        }
+    }
+
+    /// The knowledge about an operand of so many bits.
+    pub(super) fn datum(&self, value: &Value, bits: u16) -> Val {
+        ptx::float(value, bits).map_or_else(|| self.argument(value), Val::Known)
+    }
+
+    /// The knowledge about an address.
+    pub(super) fn located(&self, address: &operand::Address) -> Val {
+        match self.argument(&address.base) {
+            Val::Address(s, o) => Val::Address(s, o.wrapping_add(address.offset)),
+            other => other,
         }
     }
 }

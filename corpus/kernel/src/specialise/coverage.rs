@@ -5,8 +5,8 @@
 //! guard holds; of a branch the guard does not count. A loop is a branch back to an earlier statement; one *pass* is one run of the statement that is branched
 //! to. A loop that comes back in the same state waits, and its passes are not counted.
 
-use super::known::flow::stores;
-use crate::ptx::{Kernel, Statement, What};
+use crate::ptx::{Kernel, Sort, Statement, What, mnemonic as head, sort};
+use moire_isa::kinds::Space as In;
 use moire_program::ir::*;
 use moire_program::text::instruction;
 use std::collections::{BTreeMap, BTreeSet};
@@ -203,18 +203,15 @@ fn class(statement: &Statement) -> Option<Class> {
         What::Branch { .. } => statement.guard.map(|_| Class::Branches),
         What::Table { .. } => Some(Class::Branches),
         What::Exit => None,
-        What::Plain(plain) => {
-            let private = |w: &String| w == "local" || w.starts_with("param");
-            if plain.words.iter().any(private) {
-                return None;
+        What::Plain(instr) => match sort(instr) {
+            Sort::Store(st) if matches!(st.space, In::Local | In::Param) => None,
+            Sort::Store(_) | Sort::StoreMatrix(_) | Sort::StoreAway(_) | Sort::StoreRange(_) => {
+                Some(Class::Stores)
             }
-            match plain.words[0].as_str() {
-                "atom" | "red" | "mbarrier" | "bar" | "barrier" | "fence" | "membar" | "cp" | "multimem"
-                | "tensormap" => Some(Class::Synchronises),
-                "st" | "stmatrix" if stores(&plain.words) => Some(Class::Stores),
-                _ => None,
-            }
-        }
+            Sort::Update(_) | Sort::Fence | Sort::Synchronises => Some(Class::Synchronises),
+            Sort::Computes(_) | Sort::Load(_) | Sort::Uniform(_) | Sort::LoadMatrix(_) | Sort::Hint => None,
+            Sort::Call(_) | Sort::Trap | Sort::Touches | Sort::Elsewhere => None,
+        },
         What::Core(op) => core(op),
     }
 }
@@ -240,7 +237,7 @@ fn core(op: &Op) -> Option<Class> {
 
 fn mnemonic(kernel: &Kernel, statement: &Statement) -> String {
     match &statement.what {
-        What::Plain(plain) => plain.words.join("."),
+        What::Plain(instr) => head(instr),
         What::Core(op) => {
             let Some(thread) = kernel.program.threads.first() else { return String::new() };
             let text = instruction(&kernel.program, thread, &Instr::new(op.clone()));

@@ -19,7 +19,7 @@ use super::step::statement::statement;
 use super::step::{Step, Then};
 use super::warp::{Round, State, Unread, Warp};
 use crate::Refusal;
-use crate::ptx::{Statement, What};
+use crate::ptx::{Sort, Statement, What, sort};
 use moire_program::ir::{Guard, Reg};
 use moire_program::registers::only_registers;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,7 +51,9 @@ pub(super) fn run(round: &Round<'_>, here: Here) -> Result<Trace, Refusal> {
 /// Whether a statement that moves data is an access: it does more than compute.
 fn accesses(statement: &Statement) -> bool {
     match &statement.what {
-        What::Plain(plain) => matches!(plain.words[0].as_str(), "ld" | "ldu" | "st" | "ldmatrix"),
+        What::Plain(instr) => {
+            matches!(sort(instr), Sort::Load(_) | Sort::Uniform(_) | Sort::Store(_) | Sort::LoadMatrix(_))
+        }
         What::Core(op) => !only_registers(op),
         What::Branch { .. } | What::Table { .. } | What::Exit => false,
     }

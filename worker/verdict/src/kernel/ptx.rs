@@ -7,12 +7,11 @@ use super::wanted::Wanted;
 use crate::input::{File, Rejected, Source};
 use anyhow::{Result, anyhow};
 use moire_kernel::Refusal;
-use moire_kernel::ptx::{self, Arg, Module, Special, What};
+use moire_kernel::ptx::{self, Module};
 use moire_kernel::specialise::{
     Apart, Class, Launch, Missed, Need, Note, Part, Sweep, entry, lower_apart, lower_apart_for_any_data,
     sweep,
 };
-use moire_program::ir::{Control, Op, Space};
 use moire_program::text::{Diagnostic, decode};
 use std::collections::BTreeSet;
 
@@ -233,17 +232,7 @@ fn taken(notes: Vec<Note>) -> Vec<Taken> {
     out
 }
 
-/// Whether clusters can do different things: the kernel reads the number of its CTA or cluster, takes numbers from an atomic
-/// counter outside shared memory, or takes over the work of other clusters.
+/// Whether clusters can do different things.
 fn tells_clusters_apart(kernel: &ptx::Kernel) -> bool {
-    let number = |arg: &Arg| matches!(arg, Arg::Special(Special::Ctaid(_) | Special::Clusterid(_)));
-    let counts = |words: &[String]| words[0] == "atom" && !words.iter().any(|w| w.starts_with("shared"));
-    kernel.body.iter().any(|statement| match &statement.what {
-        What::Plain(plain) => plain.args.iter().any(number) || counts(&plain.words),
-        What::Core(Op::Rmw { dst: Some(_), space, .. }) => {
-            !matches!(space, Space::SharedCta | Space::SharedCluster)
-        }
-        What::Core(op) => matches!(op, Op::Control(Control::TryCancel { .. })),
-        _ => false,
-    })
+    kernel.body.iter().any(|statement| statement.what.tells_clusters_apart())
 }

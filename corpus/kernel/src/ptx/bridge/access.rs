@@ -3,7 +3,7 @@
 //! What the run ahead knows better stays as the book reads it: `.nc` and `.proxy::readonly` promise that nobody writes,
 //! numbers of floating point are data, and a vector of `atom` is an access of its bytes.
 
-use super::{address, elements, maybe, register_of, scope, space, ty, update, value, values};
+use super::parts::{address, datum, elements, maybe, register_of, scope, space, ty, update};
 use moire_isa::kinds::{self, Mmio, Nc, Noftz, Readonly, RedOrder, Vector};
 use moire_isa::operand::{OrSink, Unified};
 use moire_isa::{Atom, Ld, Red, St, Strong};
@@ -61,7 +61,7 @@ pub(super) fn store(st: &St) -> Option<Op> {
         space: space(*at)?,
         ty: ty(*of)?,
         addr: address(addr)?,
-        src: values(&src.items)?,
+        src: src.items.iter().map(|value| datum(value, of.bits())).collect::<Option<_>>()?,
     })
 }
 
@@ -105,7 +105,7 @@ pub(super) fn fetched(atom: &Atom) -> Option<Op> {
         ty: ty(*of)?,
         dst,
         addr: address(addr)?,
-        a: value(a.items.first()?)?,
+        a: datum(a.items.first()?, of.bits())?,
         b: maybe(b.as_ref())?,
     })
 }
@@ -145,7 +145,7 @@ pub(super) fn reduced(red: &Red) -> Option<Op> {
         ty: ty(*of)?,
         dst: None,
         addr: address(addr)?,
-        a: value(a.items.first()?)?,
+        a: datum(a.items.first()?, of.bits())?,
         b: None,
     })
 }

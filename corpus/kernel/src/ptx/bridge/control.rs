@@ -1,6 +1,6 @@
 //! Barriers, election, launch control, and instructions that change nothing that other threads see.
 
-use super::{address, element, guard, maybe, number, reg, register, space, value};
+use super::parts::{address, element, guard, maybe, number, reg, register, space, value};
 use moire_isa::kinds::{
     AddressTy, Aligned, BarOp, ClusterArriveOrder, ClusterWaitOrder, FirstForm, GridDepForm, InCluster, Mask,
     MulticastAll, PrefetchTo, RegChange,

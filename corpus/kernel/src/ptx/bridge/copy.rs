@@ -1,6 +1,6 @@
 //! Asynchronous copies, and stores and updates that report to an mbarrier.
 
-use super::{address, guard, maybe, number, scope, space, update, value, values};
+use super::parts::{address, guard, maybe, number, scope, space, update, value, values};
 use moire_isa::kinds::{
     self, BulkSpace, Completion, CopyOrder, Dims, Mmio, Mode, Noinc, RedAsyncOrder, ReduceOrder, Report,
     StAsyncOrder, WaitFor,
@@ -157,7 +157,7 @@ pub(super) fn reduced(reduce: &BulkReduce) -> Option<Op> {
 
 /// What a bulk update does with data is not followed, so both halves are 16 bits.
 fn element(of: kinds::Ty) -> Option<Ty> {
-    if of == kinds::Ty::Bf16 { Some(Ty::F(16)) } else { super::ty(of) }
+    if of == kinds::Ty::Bf16 { Some(Ty::F(16)) } else { super::parts::ty(of) }
 }
 
 fn mode(of: Mode) -> Option<TileMode> {
@@ -324,7 +324,7 @@ pub(super) fn stored_away(st: &StAsync) -> Option<Op> {
     if src.items.len() != vec.count() || *ty == kinds::Ty::B128 {
         return None;
     }
-    let (space, ty) = (space((*at).into())?, super::ty(*ty)?);
+    let (space, ty) = (space((*at).into())?, super::parts::ty(*ty)?);
     Some(remote(None, space, ty, address(addr)?, values(&src.items)?, order))
 }
 
@@ -333,6 +333,6 @@ pub(super) fn reduced_away(red: &RedAsync) -> Option<Op> {
         red;
     let release = (*order == RedAsyncOrder::Release).then_some(*wide);
     let order = remote_order(mbarrier.as_ref(), release, *mmio)?;
-    let (space, ty) = (space((*at).into())?, super::ty(*ty)?);
+    let (space, ty) = (space((*at).into())?, super::parts::ty(*ty)?);
     Some(remote(Some(update(*op)), space, ty, address(addr)?, vec![value(src)?], order))
 }

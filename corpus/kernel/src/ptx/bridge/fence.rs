@@ -1,6 +1,6 @@
 //! Fences, and what changes tensor maps.
 
-use super::{address, number, scope, space, value};
+use super::parts::{address, number, scope, space, value};
 use moire_isa::kinds::{self, Alias, MapField, MapTy, MembarLevel, MembarProxy, ProxyPair, ProxySpace};
 use moire_isa::{Fence, FenceProxy, MapCopy, MapReplace, Membar, MembarProxies};
 use moire_program::ir::{

@@ -1,6 +1,6 @@
 //! Dense products of a warp group.
 
-use super::{elements, guard, number, register};
+use super::parts::{elements, guard, number, register};
 use moire_isa::kinds::{Num, WgmmaForm};
 use moire_isa::operand::{Factor, Number, Pred};
 use moire_isa::{Value, Wgmma, WgmmaWait};
@@ -25,7 +25,9 @@ pub(super) fn product(wgmma: &Wgmma) -> Option<Op> {
     let a = match a {
         Factor::Tensor(_) => return None,
         Factor::Values(list) if list.braced => WgmmaFactor::Registers(elements(&list.items)?),
-        Factor::Values(list) => WgmmaFactor::Shared(Descriptor::Packed(super::value(list.items.first()?)?)),
+        Factor::Values(list) => {
+            WgmmaFactor::Shared(Descriptor::Packed(super::parts::value(list.items.first()?)?))
+        }
     };
     Some(Op::Wgmma(ir::Wgmma::Product(Box::new(WgmmaProduct {
         n: shape.n,

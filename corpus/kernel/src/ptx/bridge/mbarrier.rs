@@ -1,6 +1,6 @@
 //! Operations on mbarriers of layout v0.
 
-use super::{address, maybe, register, scope, space, value};
+use super::parts::{address, maybe, register, scope, space, value};
 use moire_isa::kinds::{
     ArriveForm, ArriveOrder, BarrierSpace, Layout, NoComplete, TxForm, WaitForm, WaitOrder,
 };

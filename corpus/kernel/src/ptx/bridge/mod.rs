@@ -11,14 +11,11 @@ mod fence;
 mod matrix;
 mod mbarrier;
 mod multimem;
+pub(super) mod parts;
 mod tensor;
 
-use moire_isa::kinds::{self, RedOp};
-use moire_isa::operand::{Pred, Register};
-use moire_isa::{Instr, OF_CALLS, Value, operand};
-use moire_program::ir::{
-    self, Address, AsyncCopy, AtomOp, Guard, Op, Operand, Reg, Scope, Space, SymbolId, Tcgen05, Ty,
-};
+use moire_isa::Instr;
+use moire_program::ir::{self, AsyncCopy, Op, Tcgen05};
 
 /// The operation of an instruction, if litmus texts have it.
 pub(super) fn op(instr: &Instr) -> Option<Op> {
@@ -57,6 +54,42 @@ pub(super) fn op(instr: &Instr) -> Option<Op> {
         Pmevent(i) => control::counted(i),
         PrefetchLine(i) => control::prefetched(i),
         Prefetchu(i) => control::prefetched_uniform(i),
+        CpAsync(_) | CpCommit(_) | CpWait(_) | CpWaitAll(_) | CpArrive(_) | CpBulk(_) | BulkReduce(_)
+        | CpTensor(_) | TensorReduce(_) | TensorPrefetch(_) | BulkPrefetch(_) | BulkCommit(_)
+        | BulkWait(_) | StAsync(_) | RedAsync(_) | Wgmma(_) | WgmmaFence(_) | WgmmaCommit(_)
+        | WgmmaWait(_) | TcAlloc(_) | TcDealloc(_) | TcRelinquish(_) | TcLd(_) | TcLdRed(_) | TcSt(_)
+        | TcWaitLd(_) | TcWaitSt(_) | TcCommit(_) | TcFenceBefore(_) | TcFenceAfter(_) | TcMma(_)
+        | TcMmaWs(_) | TcCp(_) | TcShift(_) => asynchronous(instr),
+        MultiLoad(i) => multimem::load(i),
+        MultiStore(i) => multimem::store(i),
+        MultiRed(i) => multimem::reduced(i),
+        Exit(_) | Ret(_) => Some(Op::Exit),
+        // A branch has a target, which the module reader finds.
+        Bra(_) | Brx(_) | Call(_) | Trap(_) | Brkpt(_) => None,
+        Ldu(_) | StBulk(_) | FenceAlias(_) | MbarrierLayout(_) | MbarrierPending(_) => None,
+        MultiStoreAsync(_) | MultiRedAsync(_) | MultiBulk(_) | MultiReduce(_) => None,
+        // Exchanges between lanes: the run ahead has a table of its own for these.
+        Shfl(_) | Vote(_) | Match(_) | Redux(_) | Activemask(_) => None,
+        ApplyPriority(_) | ApplyBulk(_) | ApplyTensor(_) | Discard(_) => None,
+        PolicyFraction(_) | PolicyRange(_) | PolicyOf(_) => None,
+        Isspacep(_) | Cvta(_) | Getctarank(_) | LdMatrix(_) | StMatrix(_) | MovMatrix(_) => None,
+        Mma(_) | WmmaLoad(_) | WmmaStore(_) | WmmaMma(_) => None,
+        FabricGet(_) | FabricGetBox(_) | FabricPut(_) | FabricPutBox(_) | FabricRed(_) | FabricPull(_) => {
+            None
+        }
+        FabricAtom(_) | FabricSubmit(_) | FabricWait(_) => None,
+        Suld(_) | Sust(_) | Sured(_) | Suq(_) | Txq(_) | Tex(_) | Tld4(_) | Istypep(_) => None,
+        Mov(_) | Binary(_) | Unary(_) | Ternary(_) | Bfi(_) | Shf(_) | Prmt(_) | Lop3(_) | Dot(_)
+        | Fns(_) => None,
+        Setp(_) | Set(_) | Selp(_) | Slct(_) | Testp(_) | Cvt(_) | Video(_) => None,
+        Alloca(_) | Stacksave(_) | Stackrestore(_) => None,
+    }
+}
+
+/// The operation of a copy, or of an instruction of the tensor cores.
+fn asynchronous(instr: &Instr) -> Option<Op> {
+    use Instr::*;
+    match instr {
         CpAsync(i) => copy::small(i),
         CpCommit(_) => Some(Op::AsyncCopy(AsyncCopy::Commit)),
         CpWait(i) => copy::waits(i),
@@ -91,132 +124,6 @@ pub(super) fn op(instr: &Instr) -> Option<Op> {
         WgmmaFence(_) => Some(Op::Wgmma(ir::Wgmma::Fence)),
         WgmmaCommit(_) => Some(Op::Wgmma(ir::Wgmma::Commit)),
         WgmmaWait(i) => matrix::waits(i),
-        MultiLoad(i) => multimem::load(i),
-        MultiStore(i) => multimem::store(i),
-        MultiRed(i) => multimem::reduced(i),
-        Exit(_) | Ret(_) => Some(Op::Exit),
-        // A branch has a target, which the module reader finds.
-        Bra(_) | Brx(_) | Call(_) | Trap(_) | Brkpt(_) => None,
-        Ldu(_) | StBulk(_) | FenceAlias(_) | MbarrierLayout(_) | MbarrierPending(_) => None,
-        MultiStoreAsync(_) | MultiRedAsync(_) | MultiBulk(_) | MultiReduce(_) => None,
-        // Exchanges between lanes: the run ahead has a table of its own for these.
-        Shfl(_) | Vote(_) | Match(_) | Redux(_) | Activemask(_) => None,
-        ApplyPriority(_) | ApplyBulk(_) | ApplyTensor(_) | Discard(_) => None,
-        PolicyFraction(_) | PolicyRange(_) | PolicyOf(_) => None,
-        Isspacep(_) | Cvta(_) | Getctarank(_) | LdMatrix(_) | StMatrix(_) | MovMatrix(_) => None,
-        Mma(_) | WmmaLoad(_) | WmmaStore(_) | WmmaMma(_) => None,
-        FabricGet(_) | FabricGetBox(_) | FabricPut(_) | FabricPutBox(_) | FabricRed(_) | FabricPull(_) => {
-            None
-        }
-        FabricAtom(_) | FabricSubmit(_) | FabricWait(_) => None,
-        Suld(_) | Sust(_) | Sured(_) | Suq(_) | Txq(_) | Tex(_) | Tld4(_) | Istypep(_) => None,
-        Mov(_) | Binary(_) | Unary(_) | Ternary(_) | Bfi(_) | Shf(_) | Prmt(_) | Lop3(_) | Dot(_)
-        | Fns(_) => None,
-        Setp(_) | Set(_) | Selp(_) | Slct(_) | Testp(_) | Cvt(_) | Video(_) => None,
-        Alloca(_) | Stacksave(_) | Stackrestore(_) => None,
-    }
-}
-
-fn reg(reg: moire_isa::Reg) -> Option<Reg> {
-    u16::try_from(reg.index).ok().map(Reg)
-}
-
-fn register(value: &Register) -> Option<Reg> {
-    value.reg().and_then(reg)
-}
-
-/// A register of a vector: litmus texts have no sink there.
-fn element(value: &Value) -> Option<Reg> {
-    value.reg().and_then(reg)
-}
-
-fn symbol(index: u32) -> Option<SymbolId> {
-    u16::try_from(index).ok().filter(|_| index < OF_CALLS).map(SymbolId)
-}
-
-/// A register, an integer, or the name of memory.
-fn value(value: &Value) -> Option<Operand> {
-    match value {
-        Value::Reg(r) => reg(*r).map(Operand::Reg),
-        Value::Imm(n) => Some(Operand::Imm(i128::from(*n))),
-        Value::Symbol(index, 0) => symbol(*index).map(Operand::Address),
-        Value::Symbol(..) | Value::Single(_) | Value::Double(_) | Value::Special(_) | Value::Sink => None,
-    }
-}
-
-/// The value of an operand that may be missing. None if it stands and litmus texts cannot say it.
-fn maybe(of: Option<&Value>) -> Option<Option<Operand>> {
-    of.map_or(Some(None), |of| value(of).map(Some))
-}
-
-/// The register of a list of one.
-fn register_of(list: &operand::List) -> Option<Reg> {
-    list.items.first().and_then(element)
-}
-
-fn values(of: &[Value]) -> Option<Vec<Operand>> {
-    of.iter().map(value).collect()
-}
-
-fn elements(of: &[Value]) -> Option<Vec<Reg>> {
-    of.iter().map(element).collect()
-}
-
-fn address(of: &operand::Address) -> Option<Address> {
-    Some(Address { base: value(&of.base)?, offset: i32::try_from(of.offset).ok()? })
-}
-
-fn guard(of: &Pred) -> Option<Guard> {
-    Some(Guard { reg: element(&of.value)?, negated: of.negated })
-}
-
-fn number<N: TryFrom<i64>>(of: moire_isa::operand::Number) -> Option<N> {
-    N::try_from(of.0).ok()
-}
-
-fn scope(of: kinds::Scope) -> Scope {
-    match of {
-        kinds::Scope::Cta => Scope::Cta,
-        kinds::Scope::Cluster => Scope::Cluster,
-        kinds::Scope::Gpu => Scope::Gpu,
-        kinds::Scope::Sys => Scope::Sys,
-    }
-}
-
-/// Local memory, constants and parameters have no place in a litmus text.
-fn space(of: kinds::Space) -> Option<Space> {
-    match of {
-        kinds::Space::Generic => Some(Space::Generic),
-        kinds::Space::Global => Some(Space::Global),
-        kinds::Space::SharedCta => Some(Space::SharedCta),
-        kinds::Space::SharedCluster => Some(Space::SharedCluster),
-        kinds::Space::Local | kinds::Space::Const | kinds::Space::Param => None,
-    }
-}
-
-/// The type of an element. None for the halves `.bf16`, with which litmus texts do not compute.
-pub(super) fn ty(of: kinds::Ty) -> Option<Ty> {
-    use kinds::Ty as T;
-    Some(match of {
-        T::B8 | T::B16 | T::B32 | T::B64 | T::B128 => Ty::B(u8::try_from(of.bits()).ok()?),
-        T::U8 | T::U16 | T::U32 | T::U64 => Ty::U(u8::try_from(of.bits()).ok()?),
-        T::S8 | T::S16 | T::S32 | T::S64 => Ty::S(u8::try_from(of.bits()).ok()?),
-        T::F16 | T::F32 | T::F64 => Ty::F(u8::try_from(of.bits()).ok()?),
-        T::F16x2 => Ty::F16x2,
-        T::Bf16x2 => Ty::Bf16x2,
-        T::Bf16 => return None,
-    })
-}
-
-fn update(of: RedOp) -> AtomOp {
-    match of {
-        RedOp::Add => AtomOp::Add,
-        RedOp::And => AtomOp::And,
-        RedOp::Or => AtomOp::Or,
-        RedOp::Xor => AtomOp::Xor,
-        RedOp::Min => AtomOp::Min,
-        RedOp::Max => AtomOp::Max,
-        RedOp::Inc => AtomOp::Inc,
-        RedOp::Dec => AtomOp::Dec,
+        _ => None,
     }
 }

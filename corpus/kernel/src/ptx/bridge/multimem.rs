@@ -1,6 +1,6 @@
 //! Accesses through multimem addresses, one element each.
 
-use super::{address, element, scope, value};
+use super::parts::{address, element, scope, value};
 use moire_isa::kinds::{
     GlobalSpace, MultiLoadOrder, MultiOp, MultiRedOrder, MultiStoreOrder, MultiTy, Vector,
 };

@@ -2,7 +2,7 @@
 
 use super::copy::pair;
 use super::matrix::input;
-use super::{address, elements, number, register, space, value};
+use super::parts::{address, elements, number, register, space, value};
 use moire_isa::kinds::{
     self, Abs, ArriveOne, Ashift, CommitFor, CpPacked, CpShape, CpWarps, Exclusive, LdRedForm, LdRedTy,
     MinMax, MmaForm, MmaWsForm, NaN, Pack, ScaleVec, Shape, Times, Unpack,

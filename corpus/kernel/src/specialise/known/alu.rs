@@ -1,6 +1,6 @@
 //! Integer arithmetic of PTX on known values (PTX ISA 9.2, 9.7.1 to 9.7.8). Floating-point values stay unknown.
 
-use moire_program::ir::Ty;
+use moire_isa::kinds::{BinaryForm, Cmp, Half, Num, UnaryForm};
 
 /// An integer type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,12 +10,12 @@ pub(crate) struct Int {
 }
 
 impl Int {
-    /// The integer type of a PTX type; `None` for floating point.
-    pub(crate) fn of(ty: Ty) -> Option<Self> {
+    /// The integer type of a PTX type of at most 64 bits; `None` for floating point and for several in one register.
+    pub(crate) fn of(ty: Num) -> Option<Self> {
+        let bits = u32::from(ty.bits());
         match ty {
-            Ty::Pred => Some(Int { bits: 1, signed: false }),
-            Ty::B(n) | Ty::U(n) if n <= 64 => Some(Int { bits: u32::from(n), signed: false }),
-            Ty::S(n) => Some(Int { bits: u32::from(n), signed: true }),
+            Num::B128 | Num::B1 | Num::U4 | Num::S4 | Num::U16x2 | Num::S16x2 | Num::U8x4 | Num::S8x4 => None,
+            ty if ty.untyped() || ty.integer() => Some(Int { bits, signed: ty.signed() }),
             _ => None,
         }
     }
@@ -49,77 +49,78 @@ impl Int {
 }
 
 /// Evaluates an operation on two operands of one type.
-pub(crate) fn two(name: &str, t: Int, a: u64, b: u64) -> Option<u64> {
+pub(crate) fn two(form: BinaryForm, t: Int, a: u64, b: u64) -> Option<u64> {
     let (x, y) = (t.number(a), t.number(b));
     let shift = u32::try_from(b & 0xffff_ffff).unwrap_or(u32::MAX);
-    Some(match name {
-        "add" => t.pattern(x + y),
-        "sub" => t.pattern(x - y),
-        "and" => t.cut(a & b),
-        "or" => t.cut(a | b),
-        "xor" => t.cut(a ^ b),
-        "min" => t.pattern(x.min(y)),
-        "max" => t.pattern(x.max(y)),
-        "div" => t.pattern(x.checked_div(y)?),
-        "rem" => t.pattern(x.checked_rem(y)?),
-        "shl" => {
+    Some(match form {
+        BinaryForm::Add => t.pattern(x + y),
+        BinaryForm::Sub => t.pattern(x - y),
+        BinaryForm::And => t.cut(a & b),
+        BinaryForm::Or => t.cut(a | b),
+        BinaryForm::Xor => t.cut(a ^ b),
+        BinaryForm::Min => t.pattern(x.min(y)),
+        BinaryForm::Max => t.pattern(x.max(y)),
+        BinaryForm::Div => t.pattern(x.checked_div(y)?),
+        BinaryForm::Rem => t.pattern(x.checked_rem(y)?),
+        BinaryForm::Shl => {
             if shift >= t.bits {
                 0
             } else {
                 t.cut(a << shift)
             }
         }
-        "shr" => t.pattern(x >> shift.min(t.bits - 1).min(127) >> u32::from(shift >= t.bits)),
-        _ => return None,
+        BinaryForm::Shr => t.pattern(x >> shift.min(t.bits - 1).min(127) >> u32::from(shift >= t.bits)),
+        BinaryForm::Mul | BinaryForm::Mul24 | BinaryForm::Addc | BinaryForm::Subc => return None,
+        BinaryForm::Copysign | BinaryForm::Bmsk | BinaryForm::Szext => return None,
     })
 }
 
 /// Evaluates an operation on one operand.
-pub(crate) fn one(name: &str, t: Int, a: u64) -> Option<u64> {
+pub(crate) fn one(form: UnaryForm, t: Int, a: u64) -> Option<u64> {
     let v = t.cut(a);
-    Some(match name {
-        "not" => t.cut(!a),
-        "neg" => t.pattern(-t.number(a)),
-        "abs" => t.pattern(t.number(a).abs()),
-        "cnot" => u64::from(v == 0),
-        "popc" => u64::from(v.count_ones()),
-        "clz" => u64::from(v.leading_zeros() + t.bits - 64),
-        "brev" => v.reverse_bits() >> (64 - t.bits),
-        "bfind" => {
+    Some(match form {
+        UnaryForm::Not => t.cut(!a),
+        UnaryForm::Neg => t.pattern(-t.number(a)),
+        UnaryForm::Abs => t.pattern(t.number(a).abs()),
+        UnaryForm::Cnot => u64::from(v == 0),
+        UnaryForm::Popc => u64::from(v.count_ones()),
+        UnaryForm::Clz => u64::from(v.leading_zeros() + t.bits - 64),
+        UnaryForm::Brev => v.reverse_bits() >> (64 - t.bits),
+        UnaryForm::Bfind => {
             let n = if t.signed && t.number(a) < 0 { t.cut(!v) } else { v };
             if n == 0 { 0xffff_ffff } else { u64::from(63 - n.leading_zeros()) }
         }
-        _ => return None,
+        UnaryForm::Sqrt | UnaryForm::Rsqrt | UnaryForm::Rcp | UnaryForm::Sin | UnaryForm::Cos => return None,
+        UnaryForm::Lg2 | UnaryForm::Ex2 | UnaryForm::Tanh => return None,
     })
 }
 
 /// The product of `mul` and `mad`: its low half, its high half, or all of it.
-pub(crate) fn product(part: &str, t: Int, a: u64, b: u64) -> Option<u64> {
+pub(crate) fn product(half: Half, t: Int, a: u64, b: u64) -> Option<u64> {
     let full = t.number(a).checked_mul(t.number(b))?;
     let wide = Int { bits: (t.bits * 2).min(64), ..t };
-    Some(match part {
-        "lo" => t.pattern(full),
-        "hi" => t.pattern(full >> t.bits),
-        "wide" => wide.pattern(full),
-        _ => return None,
+    Some(match half {
+        Half::Lo => t.pattern(full),
+        Half::Hi => t.pattern(full >> t.bits),
+        Half::Wide => wide.pattern(full),
     })
 }
 
-/// Evaluates a comparison by name.
-pub(crate) fn compare(name: &str, t: Int, a: u64, b: u64) -> Option<bool> {
+/// Evaluates a comparison of integers.
+pub(crate) fn compare(cmp: Cmp, t: Int, a: u64, b: u64) -> Option<bool> {
     let (x, y) = (t.number(a), t.number(b));
-    Some(match name {
-        "eq" => x == y,
-        "ne" => x != y,
-        "lt" => x < y,
-        "le" => x <= y,
-        "gt" => x > y,
-        "ge" => x >= y,
-        "lo" => t.cut(a) < t.cut(b),
-        "ls" => t.cut(a) <= t.cut(b),
-        "hi" => t.cut(a) > t.cut(b),
-        "hs" => t.cut(a) >= t.cut(b),
-        _ => return None,
+    Some(match cmp {
+        Cmp::Eq => x == y,
+        Cmp::Ne => x != y,
+        Cmp::Lt => x < y,
+        Cmp::Le => x <= y,
+        Cmp::Gt => x > y,
+        Cmp::Ge => x >= y,
+        Cmp::Lo => t.cut(a) < t.cut(b),
+        Cmp::Ls => t.cut(a) <= t.cut(b),
+        Cmp::Hi => t.cut(a) > t.cut(b),
+        Cmp::Hs => t.cut(a) >= t.cut(b),
+        Cmp::Equ | Cmp::Neu | Cmp::Ltu | Cmp::Leu | Cmp::Gtu | Cmp::Geu | Cmp::Num | Cmp::Nan => return None,
     })
 }
 
@@ -180,18 +181,18 @@ mod tests {
 
     #[test]
     fn shifts_and_halves() {
-        assert_eq!(two("shr", S32, 0x8000_0000, 31), Some(0xffff_ffff));
-        assert_eq!(two("shr", S32, 0x8000_0000, 40), Some(0xffff_ffff));
-        assert_eq!(two("shr", U32, 0x8000_0000, 32), Some(0));
-        assert_eq!(two("shl", U32, 1, 32), Some(0));
-        assert_eq!(two("rem", S32, 7, 0), None);
-        assert_eq!(two("div", S32, 0xffff_fff9, 2), Some(0xffff_fffd));
+        assert_eq!(two(BinaryForm::Shr, S32, 0x8000_0000, 31), Some(0xffff_ffff));
+        assert_eq!(two(BinaryForm::Shr, S32, 0x8000_0000, 40), Some(0xffff_ffff));
+        assert_eq!(two(BinaryForm::Shr, U32, 0x8000_0000, 32), Some(0));
+        assert_eq!(two(BinaryForm::Shl, U32, 1, 32), Some(0));
+        assert_eq!(two(BinaryForm::Rem, S32, 7, 0), None);
+        assert_eq!(two(BinaryForm::Div, S32, 0xffff_fff9, 2), Some(0xffff_fffd));
         // Division by three with a multiplication, as compilers write it.
         assert_eq!(
-            (0..9).map(|n| product("hi", S32, n, 1_431_655_766)).collect::<Option<Vec<_>>>(),
+            (0..9).map(|n| product(Half::Hi, S32, n, 1_431_655_766)).collect::<Option<Vec<_>>>(),
             Some(vec![0, 0, 0, 1, 1, 1, 2, 2, 2])
         );
-        assert_eq!(product("wide", U32, 0xffff_ffff, 2), Some(0x1_ffff_fffe));
+        assert_eq!(product(Half::Wide, U32, 0xffff_ffff, 2), Some(0x1_ffff_fffe));
     }
 
     #[test]
@@ -203,7 +204,7 @@ mod tests {
         assert_eq!(permute(0x4433_2211, 0x8877_6655, 0x7531), 0x8866_4422);
         assert_eq!(funnel(true, true, 0x8000_0000, 1, 1), 3);
         assert_eq!(funnel(false, true, 2, 1, 1), 0x8000_0001);
-        assert_eq!(one("clz", U32, 1), Some(31));
-        assert_eq!(one("bfind", S32, 0xffff_ff00), Some(7));
+        assert_eq!(one(UnaryForm::Clz, U32, 1), Some(31));
+        assert_eq!(one(UnaryForm::Bfind, S32, 0xffff_ff00), Some(7));
     }
 }

@@ -1,7 +1,10 @@
 //! The arms of conditional branches: those that end the kernel because a check failed, and those without effect on
 //! synchronisation.
 
-use crate::ptx::{Arg, Kernel, Plain, Statement, What};
+use crate::ptx::{Kernel, Sort, Statement, What, sort};
+use moire_isa::kinds::Space as In;
+use moire_isa::operand::Callee;
+use moire_isa::{Call, Instr};
 use moire_program::ir::{LoadOrder, Op, Space, StoreOrder};
 use moire_program::registers::only_registers;
 
@@ -11,17 +14,21 @@ pub(crate) const ASSERT_FAIL: &str = "__assertfail";
 /// Most statements in the arms of a branch without effect on synchronisation.
 const ARMS: usize = 512;
 
-/// The function that a statement calls.
-pub(crate) fn called(plain: &Plain) -> Option<&str> {
-    // PTX ISA 9.2, 9.7.12.5: the results come before the function.
-    plain.args.iter().find_map(|arg| match arg {
-        Arg::Name(name) if plain.words[0] == "call" => Some(name.as_str()),
-        _ => None,
-    })
+/// The function that a call names.
+pub(crate) fn called<'k>(kernel: &'k Kernel, call: &Call) -> Option<&'k str> {
+    match call.callee {
+        Callee::Named(index) => kernel.names.get(index as usize).map(String::as_str),
+        Callee::Register(_) => None,
+    }
 }
 
-fn is_call_of(function: &str, plain: &Plain) -> bool {
-    plain.words[0] == "call" && plain.args.iter().any(|a| matches!(a, Arg::Name(n) if n == function))
+/// Whether an instruction ends the launch: a trap, or a failed `assert`.
+fn ends(kernel: &Kernel, instr: &Instr) -> bool {
+    match sort(instr) {
+        Sort::Trap => true,
+        Sort::Call(call) => called(kernel, call) == Some(ASSERT_FAIL),
+        _ => false,
+    }
 }
 
 /// For each place of the body: whether the kernel runs from there into a trap or a failed `assert`, and does nothing else.
@@ -30,8 +37,8 @@ pub(crate) fn fails(kernel: &Kernel) -> Vec<bool> {
     for (pc, statement) in kernel.body.iter().enumerate().rev() {
         out[pc] = match &statement.what {
             _ if statement.guard.is_some() => false,
-            What::Plain(plain) if plain.words[0] == "trap" || is_call_of(ASSERT_FAIL, plain) => true,
-            What::Plain(plain) => computes(plain) && out[pc + 1],
+            What::Plain(instr) if ends(kernel, instr) => true,
+            What::Plain(instr) => computes(instr) && out[pc + 1],
             What::Core(op) => only_registers(op) && out[pc + 1],
             What::Branch { target } => *target > pc && out.get(*target) == Some(&true),
             What::Table { .. } | What::Exit => false,
@@ -41,15 +48,14 @@ pub(crate) fn fails(kernel: &Kernel) -> Vec<bool> {
 }
 
 /// Whether an instruction computes, loads, or stores to parameters of calls and private memory.
-fn computes(plain: &Plain) -> bool {
-    let private = || plain.words.iter().any(|w| matches!(w.as_str(), "param" | "local"));
-    match plain.words[0].as_str() {
-        "st" => private(),
-        "wmma" => plain.words.get(1).is_some_and(|w| w == "mma"),
-        "call" | "brx" | "alloca" | "stacksave" | "stackrestore" | "atom" | "red" | "cp" | "multimem"
-        | "tensormap" | "bar" | "barrier" | "mbarrier" | "sust" | "sured" | "suld" | "tex" | "tld4"
-        | "discard" | "fence" | "stmatrix" | "trap" => false,
-        _ => true,
+fn computes(instr: &Instr) -> bool {
+    match sort(instr) {
+        Sort::Store(st) => matches!(st.space, In::Param | In::Local),
+        Sort::Computes(_) | Sort::Load(_) | Sort::Uniform(_) | Sort::LoadMatrix(_) | Sort::Hint => true,
+        Sort::Update(_) | Sort::StoreMatrix(_) | Sort::StoreAway(_) | Sort::StoreRange(_) | Sort::Call(_) => {
+            false
+        }
+        Sort::Trap | Sort::Fence | Sort::Synchronises | Sort::Touches | Sort::Elsewhere => false,
     }
 }
 
@@ -57,7 +63,7 @@ fn computes(plain: &Plain) -> bool {
 /// ordinary accesses. No order between threads depends on it.
 pub(crate) fn moves_data(statement: &Statement) -> bool {
     match &statement.what {
-        What::Plain(plain) => computes(plain),
+        What::Plain(instr) => computes(instr),
         What::Core(Op::Load { order, .. }) => *order == LoadOrder::Weak,
         What::Core(Op::Store { order, space, .. }) => *order == StoreOrder::Weak && *space == Space::Global,
         What::Core(op) => only_registers(op),

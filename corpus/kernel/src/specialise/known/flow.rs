@@ -2,7 +2,9 @@
 //! operands of synchronisation.
 
 use super::arms;
-use crate::ptx::{Arg, Kernel, Statement, What};
+use crate::ptx::{self, Kernel, Sort, Statement, What, sort};
+use moire_isa::operand::Piece;
+use moire_isa::{Instr, Role};
 use moire_program::ir::{Op, Operand, Parts, Reg};
 
 /// The control flow of one kernel. Positions are those of the body; its length is the end.
@@ -114,36 +116,65 @@ fn common(up: &[usize], number: &[usize], a: usize, b: usize) -> usize {
     a
 }
 
-/// Adds the registers that an operand reads.
-fn read_by(arg: &Arg, out: &mut Vec<Reg>) {
-    match arg {
-        Arg::Reg(r) | Arg::Not(r) => out.push(*r),
-        Arg::Address(base, _) => read_by(base, out),
-        Arg::Vector(all) => all.iter().for_each(|a| read_by(a, out)),
-        Arg::Pair(a, b) => out.extend(a.iter().chain(b)),
-        _ => {}
+/// Whether a plain instruction acts on memory, or ends the launch.
+pub(crate) fn stores(instr: &Instr) -> bool {
+    match sort(instr) {
+        Sort::Store(_)
+        | Sort::StoreMatrix(_)
+        | Sort::StoreAway(_)
+        | Sort::StoreRange(_)
+        | Sort::Update(_) => true,
+        Sort::Call(_) | Sort::Trap | Sort::Hint | Sort::Synchronises | Sort::Touches => true,
+        Sort::Computes(_) | Sort::Load(_) | Sort::Uniform(_) | Sort::LoadMatrix(_) | Sort::Fence => false,
+        Sort::Elsewhere => false,
     }
 }
 
-/// Whether a plain instruction reads its first operand instead of writing it.
-pub(crate) fn stores(words: &[String]) -> bool {
-    let matrix = words[0] == "wmma" && words.get(1).is_some_and(|w| w == "store");
-    matrix
-        || matches!(
-            words[0].as_str(),
-            "st" | "stmatrix" | "red" | "trap" | "brkpt" | "call" | "discard" | "applypriority"
-        )
+/// Registers in addresses.
+fn addressed(instr: &Instr, out: &mut Vec<Reg>) {
+    let mut inside = false;
+    instr.pieces(&mut |_, piece| match piece {
+        Piece::Mark("[") => inside = true,
+        Piece::Mark("]") => inside = false,
+        Piece::Value(value) if inside => out.extend(ptx::reg(value)),
+        Piece::Mark(_) | Piece::Value(_) | Piece::Label(_) => {}
+    });
+}
+
+/// Registers of a plain instruction without which it cannot be followed: those in addresses, and a word that is stored.
+fn wanted_of(instr: &Instr, guard: Option<Reg>) -> Vec<Reg> {
+    let mut regs = Vec::new();
+    addressed(instr, &mut regs);
+    match sort(instr) {
+        Sort::Store(st) if !st.src.braced => regs.extend(st.src.items.first().and_then(ptx::reg)),
+        Sort::StoreRange(st) => regs.extend(ptx::reg(&st.bytes)),
+        _ => {}
+    }
+    if stores(instr) || matches!(sort(instr), Sort::Load(_) | Sort::LoadMatrix(_) | Sort::Uniform(_)) {
+        regs.extend(guard);
+    }
+    regs
+}
+
+fn plain(instr: &Instr, writes: &mut Vec<Reg>, reads: &mut Vec<Reg>) {
+    instr.each(&mut |seen| {
+        let Some(reg) = ptx::reg(seen.value) else { return };
+        match seen.role {
+            Role::Write => writes.push(reg),
+            Role::Update => {
+                writes.push(reg);
+                reads.push(reg);
+            }
+            Role::Known | Role::Data | Role::Loose | Role::Opaque | Role::Hint => reads.push(reg),
+        }
+    });
 }
 
 /// The registers that a statement writes and reads, without its guard.
 pub(crate) fn effects(statement: &Statement) -> (Vec<Reg>, Vec<Reg>) {
     let (mut writes, mut reads) = (Vec::new(), Vec::new());
     match &statement.what {
-        What::Plain(plain) => {
-            let first = if stores(&plain.words) { 0 } else { 1.min(plain.args.len()) };
-            plain.args[..first].iter().for_each(|a| read_by(a, &mut writes));
-            plain.args[first..].iter().for_each(|a| read_by(a, &mut reads));
-        }
+        What::Plain(instr) => plain(instr, &mut writes, &mut reads),
         What::Core(op) => core(op, &mut writes, &mut reads),
         What::Table { index, .. } => reads.push(*index),
         What::Branch { .. } | What::Exit => {}
@@ -197,19 +228,7 @@ fn matters(kernel: &Kernel) -> Vec<bool> {
                 want(wanted(op), &mut found);
                 want(guard.into_iter().collect(), &mut found);
             }
-            What::Plain(plain) => {
-                let mut regs = Vec::new();
-                let addresses = plain.args.iter().filter(|a| matches!(a, Arg::Address(..)));
-                addresses.for_each(|a| read_by(a, &mut regs));
-                let scalar = plain.words[0] == "st" && matches!(plain.args.get(1), Some(Arg::Reg(_)));
-                if scalar {
-                    read_by(&plain.args[1], &mut regs);
-                }
-                if stores(&plain.words) || matches!(plain.words[0].as_str(), "ld" | "ldmatrix" | "ldu") {
-                    regs.extend(guard);
-                }
-                want(regs, &mut found);
-            }
+            What::Plain(instr) => drop(want(wanted_of(instr, guard), &mut found)),
             What::Branch { .. } | What::Table { .. } | What::Exit => {
                 want(effects(statement).1, &mut found);
                 want(guard.into_iter().collect(), &mut found);

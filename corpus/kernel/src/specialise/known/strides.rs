@@ -1,7 +1,9 @@
 //! Parameters from which addresses of global memory are computed, such as the length of a row.
 
 use super::flow::effects;
-use crate::ptx::{Arg, Kernel, Statement, Variable, What};
+use crate::ptx::{self, Kernel, Sort, Statement, Sum, Updated, Variable, What, sort};
+use moire_isa::kinds::Space as In;
+use moire_isa::{Value, operand};
 use moire_program::ir::{Address, Op, Operand, Reg, Space};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,27 +56,26 @@ fn add(from: &mut [u128], reg: Reg, more: u128) -> bool {
 
 /// The field of a parameter that a statement loads.
 fn loaded(kernel: &Kernel, statement: &Statement) -> Option<(u16, u32)> {
-    let What::Plain(plain) = &statement.what else { return None };
-    let words = &plain.words;
-    if words[0] != "ld" || !words.iter().any(|w| w.starts_with("param")) {
+    let What::Plain(instr) = &statement.what else { return None };
+    let Sort::Load(ld) = sort(instr) else { return None };
+    let operand::Address { base: Value::Symbol(symbol, more), offset, home: _ } = ld.addr.address else {
+        return None;
+    };
+    if ld.space != In::Param {
         return None;
     }
-    let (symbol, at) = match plain.args.get(1)? {
-        Arg::Symbol(symbol, at) => (*symbol, *at),
-        Arg::Address(base, at) => match **base {
-            Arg::Symbol(symbol, more) => (symbol, at.checked_add(more)?),
-            _ => return None,
-        },
-        _ => return None,
-    };
-    let Variable::Param(n) = kernel.variables.get(symbol.index())? else { return None };
+    let at = offset.checked_add(more)?;
+    let Variable::Param(n) = kernel.variables.get(symbol as usize)? else { return None };
     Some((u16::try_from(*n).ok()?, u32::try_from(at).ok()?))
 }
 
 /// Whether a statement computes registers from registers.
 fn computes(statement: &Statement) -> bool {
     match &statement.what {
-        What::Plain(plain) => !matches!(plain.words[0].as_str(), "ld" | "ldu" | "ldmatrix" | "setp"),
+        What::Plain(instr) => !matches!(
+            sort(instr),
+            Sort::Load(_) | Sort::Uniform(_) | Sort::LoadMatrix(_) | Sort::Computes(Sum::Setp(_))
+        ),
         What::Core(op) => matches!(op, Op::Mov { .. } | Op::Alu { .. } | Op::Selp { .. }),
         _ => false,
     }
@@ -87,21 +88,16 @@ fn base(statement: &Statement) -> Option<Reg> {
         What::Core(
             Op::Load { space, addr, .. } | Op::Store { space, addr, .. } | Op::Rmw { space, addr, .. },
         ) => reg(addr).filter(|_| matches!(space, Space::Global | Space::Generic)),
-        What::Plain(plain) if matches!(plain.words[0].as_str(), "ld" | "ldu" | "st" | "red" | "atom") => {
-            let private = |w: &String| w.starts_with("shared") || w.starts_with("param") || w == "local";
-            if plain.words.iter().any(private) {
-                return None;
-            }
-            plain.args.iter().find_map(|a| match a {
-                Arg::Address(base, _) => {
-                    if let Arg::Reg(r) = **base {
-                        Some(r)
-                    } else {
-                        None
-                    }
-                }
-                _ => None,
-            })
+        What::Plain(instr) => {
+            let (space, base) = match sort(instr) {
+                Sort::Load(ld) => (ld.space, ld.addr.address.base),
+                Sort::Uniform(ldu) => (ldu.space.into(), ldu.addr.base),
+                Sort::Store(st) => (st.space, st.addr.base),
+                Sort::Update(Updated::Atom(i)) => (i.space, i.addr.base),
+                Sort::Update(Updated::Red(i)) => (i.space, i.addr.base),
+                _ => return None,
+            };
+            ptx::reg(&base).filter(|_| matches!(space, In::Generic | In::Global | In::Const))
         }
         _ => None,
     }

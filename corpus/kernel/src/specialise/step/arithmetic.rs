@@ -2,38 +2,40 @@
 
 use super::Step;
 use super::lanes::{shuffled, voted};
-use crate::ptx::{Arg, Plain};
+use crate::ptx::{Sum, sources};
 use crate::specialise::known::alu::{self, Int};
 use crate::specialise::known::integer;
 use crate::specialise::known::map::SHARED_WINDOW;
 use crate::specialise::known::value::{Base, Lanes, Val, Why};
-use moire_program::ir::{Reg, Ty};
+use moire_isa::kinds::{BinaryForm, Cmp, Join, Num, To, WindowSpace};
+use moire_isa::{Cvta, Instr, Mov, Selp, Setp, Value};
+use moire_program::ir::Reg;
 
 /// The value of each destination.
-pub(super) fn results(step: &Step<'_, '_>, words: &[&str], plain: &Plain, count: usize) -> Vec<Val> {
-    // A result that cannot be evaluated depends on the first unknown operand.
-    let why = plain.args.iter().skip(1).flat_map(elements).find_map(|a| match step.arg(a) {
+pub(super) fn results(step: &Step<'_, '_>, instr: &Instr, sum: Sum<'_>, count: usize) -> Vec<Val> {
+    let mut found = match sum {
+        Sum::Mov(mov) => moved(step, mov),
+        Sum::Setp(setp) => compared(step, setp),
+        Sum::Shfl(shfl) => shuffled(step, shfl),
+        Sum::Vote(_) | Sum::Activemask | Sum::Match(_) | Sum::Redux(_) => voted(step, sum),
+        Sum::Selp(selp) => chosen(step, selp).map(|v| vec![v]),
+        Sum::Cvta(cvta) => Some(vec![converted_address(cvta, &step.read(&cvta.a.0))]),
+        sum => computed(step, instr, sum).map(|v| vec![v]),
+    }
+    .unwrap_or_default();
+    found.resize(count, Val::Unknown(because(step, instr)));
+    found
+}
+
+/// A result that cannot be evaluated depends on the first unknown operand.
+fn because(step: &Step<'_, '_>, instr: &Instr) -> Why {
+    let why = sources(instr).iter().find_map(|value| match step.read(value) {
         Val::Unknown(why @ (Why::Param(..) | Why::Loaded(_) | Why::Computed(1..))) => Some(why),
         // A number of 64 bits, which was taken for a pointer.
         Val::Based(Base::Param(n), _) => Some(Why::Param(n, 0)),
         _ => None,
     });
-    let unknown = Val::Unknown(why.unwrap_or(Why::Computed(step.line())));
-    let found = match words[0] {
-        "mov" => moved(step, words, plain),
-        "setp" => compared(step, words, plain),
-        "shfl" => shuffled(step, words, plain),
-        "vote" | "activemask" | "match" | "redux" => voted(step, words, plain),
-        _ => computed(step, words, plain).map(|v| vec![v]),
-    };
-    let mut found = found.unwrap_or_default();
-    found.resize(count, unknown);
-    found
-}
-
-/// The elements of a vector, or the one operand that it is.
-fn elements(arg: &Arg) -> &[Arg] {
-    if let Arg::Vector(all) = arg { all } else { std::slice::from_ref(arg) }
+    why.unwrap_or(Why::Computed(step.line()))
 }
 
 /// Cuts a known value to the declared width of its register.
@@ -49,122 +51,127 @@ pub(super) fn cut(step: &Step<'_, '_>, reg: Reg, value: Val) -> Val {
 }
 
 /// Evaluates `mov`, with packing and unpacking of vectors.
-fn moved(step: &Step<'_, '_>, words: &[&str], plain: &Plain) -> Option<Vec<Val>> {
-    let bits = 8 * words.last().and_then(|w| crate::ptx::type_of(w))?.bytes();
-    match (plain.args.first()?, plain.args.get(1)?) {
-        (Arg::Vector(parts), source) => {
-            let width = bits / u32::try_from(parts.len()).ok()?;
-            let Val::Known(all) = step.arg(source) else { return None };
-            let shift = |i: usize| width.saturating_mul(u32::try_from(i).unwrap_or(64)).min(63);
-            let cut = Int { bits: width.clamp(1, 64), signed: false };
-            let part = |(i, a): (usize, &Arg)| {
-                matches!(a, Arg::Reg(_)).then(|| Val::Known(all.map(|v| cut.cut(v >> shift(i)))))
-            };
-            Some(parts.iter().enumerate().filter_map(part).collect())
-        }
-        (_, Arg::Vector(parts)) => {
-            let width = bits / u32::try_from(parts.len()).ok()?;
-            let cut = Int { bits: width.clamp(1, 64), signed: false };
-            let mut total = Lanes::Same(0);
-            for (i, part) in parts.iter().enumerate() {
-                let Val::Known(one) = step.arg(part) else { return None };
-                let shift = width.checked_mul(u32::try_from(i).ok()?).filter(|s| *s < 64)?;
-                total = total.zip(&one, |t, v| t | cut.cut(v) << shift);
-            }
-            Some(vec![Val::Known(total)])
-        }
-        (_, source) => match step.arg(source) {
-            Val::Known(l) if bits == 1 || words.last() == Some(&"pred") => {
-                Some(vec![Val::Known(l.map(|v| u64::from(v != 0)))])
-            }
-            other => Some(vec![other]),
-        },
+fn moved(step: &Step<'_, '_>, mov: &Mov) -> Option<Vec<Val>> {
+    let bits = if mov.ty == Num::Pred { 8 } else { u32::from(mov.ty.bits()) };
+    let (to, from) = (&mov.dst.0, &mov.a.0);
+    if to.braced {
+        return unpacked(step, &to.items, bits, from.items.first()?);
+    }
+    if from.braced {
+        return packed(step, &from.items, bits).map(|v| vec![v]);
+    }
+    match step.real(from.items.first()?, mov.ty.bits()) {
+        Val::Known(l) if mov.ty == Num::Pred => Some(vec![Val::Known(l.map(|v| u64::from(v != 0)))]),
+        other => Some(vec![other]),
     }
 }
 
+fn unpacked(step: &Step<'_, '_>, parts: &[Value], bits: u32, source: &Value) -> Option<Vec<Val>> {
+    let width = bits / u32::try_from(parts.len()).ok()?;
+    let Val::Known(all) = step.read(source) else { return None };
+    let shift = |i: usize| width.saturating_mul(u32::try_from(i).unwrap_or(64)).min(63);
+    let cut = Int { bits: width.clamp(1, 64), signed: false };
+    let part =
+        |(i, part): (usize, &Value)| part.reg().map(|_| Val::Known(all.map(|v| cut.cut(v >> shift(i)))));
+    Some(parts.iter().enumerate().filter_map(part).collect())
+}
+
+fn packed(step: &Step<'_, '_>, parts: &[Value], bits: u32) -> Option<Val> {
+    let width = bits / u32::try_from(parts.len()).ok()?;
+    let cut = Int { bits: width.clamp(1, 64), signed: false };
+    let mut total = Lanes::Same(0);
+    for (i, part) in parts.iter().enumerate() {
+        let Val::Known(one) = step.read(part) else { return None };
+        let shift = width.checked_mul(u32::try_from(i).ok()?).filter(|s| *s < 64)?;
+        total = total.zip(&one, |t, v| t | cut.cut(v) << shift);
+    }
+    Some(Val::Known(total))
+}
+
 /// `setp.cmp{.bool}.type p{|q}, a, b{, c}`
-fn compared(step: &Step<'_, '_>, words: &[&str], plain: &Plain) -> Option<Vec<Val>> {
-    let t = Int::of(crate::ptx::type_of(words.last()?)?)?;
-    let (a, b) = (step.arg(plain.args.get(1)?), step.arg(plain.args.get(2)?));
-    let name = words.get(1)?;
-    let found = match (&a, &b) {
-        (Val::Known(a), Val::Known(b)) => {
-            alu::compare(name, t, 0, 0)?;
-            a.zip(b, |a, b| u64::from(alu::compare(name, t, a, b).unwrap_or(false)))
-        }
-        (Val::Based(p, a), Val::Based(q, b)) if p == q && matches!(*name, "eq" | "ne") => {
-            a.zip(b, |a, b| u64::from((a == b) == (*name == "eq")))
-        }
-        // An address is never null.
-        (Val::Based(Base::Param(_) | Base::Variable(_), _), Val::Known(z))
-            if *z == Lanes::Same(0) && matches!(*name, "eq" | "ne") =>
-        {
-            Lanes::Same(u64::from(*name == "ne"))
-        }
-        _ => return None,
-    };
+fn compared(step: &Step<'_, '_>, setp: &Setp) -> Option<Vec<Val>> {
+    let found = answer(step, setp)?;
     let not = found.map(|v| u64::from(v == 0));
-    let both = match (words.get(2), plain.args.get(3)) {
-        (Some(op @ (&"and" | &"or" | &"xor")), Some(c)) => {
-            let Val::Known(c) = step.arg(c) else { return None };
-            let with =
-                |v: &Lanes| v.zip(&c, |a, b| alu::two(op, Int { bits: 1, signed: false }, a, b).unwrap_or(0));
-            [with(&found), with(&not)]
+    let both = match (setp.join, &setp.c) {
+        (Some(join), Some(c)) => {
+            let Val::Known(c) = step.predicate(c) else { return None };
+            [joined(join, &found, &c), joined(join, &not, &c)]
         }
-        (Some(&"and" | &"or" | &"xor"), None) => return None,
-        _ => [found, not],
+        (Some(_), None) => return None,
+        (None, _) => [found, not],
     };
     let [first, second] = both.map(Val::Known);
-    Some(match plain.args.first()? {
-        Arg::Pair(None, Some(_)) => vec![second],
+    Some(match (setp.dst.first, setp.dst.second) {
+        (None, Some(Some(_))) => vec![second],
         _ => vec![first, second],
     })
 }
 
+fn answer(step: &Step<'_, '_>, setp: &Setp) -> Option<Lanes> {
+    let t = Int::of(setp.ty)?;
+    let (cmp, equality) = (setp.cmp, matches!(setp.cmp, Cmp::Eq | Cmp::Ne));
+    match (&step.read(&setp.a), &step.read(&setp.b)) {
+        (Val::Known(a), Val::Known(b)) => {
+            alu::compare(cmp, t, 0, 0)?;
+            Some(a.zip(b, |a, b| u64::from(alu::compare(cmp, t, a, b).unwrap_or(false))))
+        }
+        (Val::Based(p, a), Val::Based(q, b)) if p == q && equality => {
+            Some(a.zip(b, |a, b| u64::from((a == b) == (cmp == Cmp::Eq))))
+        }
+        // An address is never null.
+        (Val::Based(Base::Param(_) | Base::Variable(_), _), Val::Known(z))
+            if *z == Lanes::Same(0) && equality =>
+        {
+            Some(Lanes::Same(u64::from(cmp == Cmp::Ne)))
+        }
+        _ => None,
+    }
+}
+
+fn joined(join: Join, a: &Lanes, b: &Lanes) -> Lanes {
+    a.zip(b, |a, b| match join {
+        Join::And => a & b & 1,
+        Join::Or => (a | b) & 1,
+        Join::Xor => (a ^ b) & 1,
+    })
+}
+
+/// Evaluates `selp`.
+fn chosen(step: &Step<'_, '_>, selp: &Selp) -> Option<Val> {
+    let Val::Known(p) = step.predicate(&selp.c) else { return None };
+    let bits = selp.ty.bits();
+    let (a, b) = (step.real(&selp.a, bits), step.real(&selp.b, bits));
+    Some(match p.truth(u32::MAX) {
+        u32::MAX => a,
+        0 => b,
+        some => a.over(some, &b),
+    })
+}
+
 /// Evaluates an instruction with one destination.
-fn computed(step: &Step<'_, '_>, words: &[&str], plain: &Plain) -> Option<Val> {
-    let args: Vec<Val> = plain.args.iter().skip(1).map(|a| step.arg(a)).collect();
-    let name = words[0];
-    if name == "cvta" {
-        return converted_address(words, args.first()?);
-    }
-    if name == "mapa" || name == "getctarank" {
-        return None;
-    }
-    let ty = words.last().and_then(|w| crate::ptx::type_of(w))?;
-    if name == "selp" {
-        let Val::Known(p) = args.get(2)? else { return None };
-        let (a, b) = (args.first()?.clone(), args.get(1)?);
-        let truth = p.truth(u32::MAX);
-        return Some(match truth {
-            u32::MAX => a,
-            0 => b.clone(),
-            some => a.over(some, b),
-        });
-    }
-    if name == "isspacep" {
-        return None;
-    }
-    if let Some(v) = integer::shifted_base(name, words, &args) {
+fn computed(step: &Step<'_, '_>, instr: &Instr, sum: Sum<'_>) -> Option<Val> {
+    integer::operands(sum)?;
+    let args: Vec<Val> = sources(instr).iter().map(|value| step.read(value)).collect();
+    if let Some(v) = integer::shifted_base(sum, &args) {
         return Some(v);
     }
     let known: Option<Vec<&Lanes>> = args.iter().map(Val::known).collect();
-    let known = match known {
-        Some(known) => known,
-        None => return simplified(name, ty, &args),
-    };
-    integer::integer(name, words, ty, &known).map(Val::Known)
+    match known {
+        Some(known) => integer::integer(sum, &known).map(Val::Known),
+        None => simplified(sum, &args),
+    }
 }
 
 /// A result that one operand decides, such as `and` with zero, or that repeats an operand.
-fn simplified(name: &str, ty: Ty, args: &[Val]) -> Option<Val> {
-    Int::of(ty)?;
+fn simplified(sum: Sum<'_>, args: &[Val]) -> Option<Val> {
     let zero = |v: &Val| v.known() == Some(&Lanes::Same(0));
-    match (name, args) {
-        ("and", [a, b]) if zero(a) || zero(b) => Some(Val::same(0)),
-        ("and" | "or", [a, b]) if a == b => Some(a.clone()),
-        ("or" | "xor" | "add" | "shl" | "shr", [a, b]) if zero(b) => Some(a.clone()),
-        ("or" | "xor" | "add", [a, b]) if zero(a) => Some(b.clone()),
+    let form = if let Sum::Binary(i) = sum { Some(i.form) } else { None };
+    use BinaryForm::{Add, And, Or, Shl, Shr, Xor};
+    match (form, args) {
+        (Some(And), [a, b]) if zero(a) || zero(b) => Some(Val::same(0)),
+        (Some(And | Or), [a, b]) if a == b => Some(a.clone()),
+        (Some(Or | Xor | Add | Shl | Shr), [a, b]) if zero(b) => Some(a.clone()),
+        (Some(Or | Xor | Add), [a, b]) if zero(a) => Some(b.clone()),
         _ => match args.iter().find(|a| matches!(a, Val::Unknown(_))) {
             Some(Val::Unknown(why)) => Some(Val::Unknown(*why)),
             _ => None,
@@ -173,12 +180,11 @@ fn simplified(name: &str, ty: Ty, args: &[Val]) -> Option<Val> {
 }
 
 /// Evaluates `cvta` to and from the window of shared memory.
-fn converted_address(words: &[&str], value: &Val) -> Option<Val> {
-    let to = words.contains(&"to");
-    let shared = words.iter().any(|w| w.starts_with("shared"));
+fn converted_address(cvta: &Cvta, value: &Val) -> Val {
+    let shared = matches!(cvta.space, WindowSpace::SharedCta | WindowSpace::SharedCluster);
     match value {
-        Val::Known(l) if shared && to => Some(Val::Known(l.map(|v| v.wrapping_sub(SHARED_WINDOW)))),
-        Val::Known(l) if shared => Some(Val::Known(l.map(|v| v.wrapping_add(SHARED_WINDOW)))),
-        other => Some(other.clone()),
+        Val::Known(l) if shared && cvta.to == To::Yes => Val::Known(l.map(|v| v.wrapping_sub(SHARED_WINDOW))),
+        Val::Known(l) if shared => Val::Known(l.map(|v| v.wrapping_add(SHARED_WINDOW))),
+        other => other.clone(),
     }
 }

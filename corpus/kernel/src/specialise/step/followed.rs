@@ -7,8 +7,10 @@
 
 use super::{Step, Then};
 use crate::Refusal;
-use crate::ptx::{Plain, type_of};
+use crate::ptx::{self, Sum};
 use crate::specialise::known::value::{Base, Lanes, Val};
+use moire_isa::kinds::{BinaryForm, Cmp, Half, Num, UnaryForm};
+use moire_isa::{Binary, Value};
 use moire_program::ir::{AluOp, CmpOp, Op, Operand, Reg, Ty};
 use std::collections::BTreeSet;
 
@@ -44,40 +46,55 @@ fn held(value: &Val) -> bool {
 /// Runs an instruction on registers of the exploration. None if it is no such instruction, or not followed.
 pub(super) fn followed(
     step: &mut Step<'_, '_>,
-    words: &[&str],
-    plain: &Plain,
+    sum: Sum<'_>,
     written: &[Reg],
 ) -> Result<Option<Then>, Refusal> {
-    let Some(ty) = words.last().and_then(|w| type_of(w)) else { return Ok(None) };
-    let args: Vec<Val> = plain.args.iter().skip(1).map(|a| step.arg(a)).collect();
-    if !args.iter().any(held) || !matches!(ty, Ty::U(_) | Ty::S(_) | Ty::B(_)) {
-        return Ok(None);
-    }
-    match (words[0], args.as_slice(), written) {
-        ("setp", [a, b], [dst]) => compared(step, words, ty, (a, b), *dst),
-        (name, [a], [dst]) => match name {
-            "neg" => computed(step, AluOp::Sub, ty, (&Val::same(0), a), *dst),
-            "not" => computed(step, AluOp::Xor, ty, (a, &Val::same(u64::MAX)), *dst),
-            _ => Ok(None),
-        },
-        (name, [a, b], [dst]) => {
-            let op = match name {
-                "add" if words.len() == 2 => AluOp::Add,
-                "sub" if words.len() == 2 => AluOp::Sub,
-                "mul" if words.get(1) == Some(&"lo") => AluOp::Mul,
-                "and" => AluOp::And,
-                "or" => AluOp::Or,
-                "xor" => AluOp::Xor,
-                "shl" => AluOp::Shl,
-                "shr" => AluOp::Shr,
-                "min" if words.len() == 2 => AluOp::Min,
-                "max" if words.len() == 2 => AluOp::Max,
-                _ => return Ok(None),
+    let [dst] = *written else { return Ok(None) };
+    match sum {
+        Sum::Setp(i) if i.join.is_none() => {
+            let Some((ty, [a, b])) = held_of(step, i.ty, [&i.a, &i.b]) else { return Ok(None) };
+            compared(step, i.cmp, ty, (&a, &b), dst)
+        }
+        Sum::Unary(i) if matches!(i.form, UnaryForm::Neg | UnaryForm::Not) => {
+            let Some((ty, [a])) = held_of(step, i.ty, [&i.a]) else { return Ok(None) };
+            match i.form {
+                UnaryForm::Neg => computed(step, AluOp::Sub, ty, (&Val::same(0), &a), dst),
+                _ => computed(step, AluOp::Xor, ty, (&a, &Val::same(u64::MAX)), dst),
+            }
+        }
+        Sum::Binary(i) => {
+            let (Some(op), Some((ty, [a, b]))) = (alu(i), held_of(step, i.ty.first, [&i.a, &i.b])) else {
+                return Ok(None);
             };
-            computed(step, op, ty, (a, b), *dst)
+            computed(step, op, ty, (&a, &b), dst)
         }
         _ => Ok(None),
     }
+}
+
+/// The operands of an instruction on integers, if one of them is a register of the exploration.
+fn held_of<const N: usize>(step: &Step<'_, '_>, ty: Num, args: [&Value; N]) -> Option<(Ty, [Val; N])> {
+    let ty = ptx::numeric(ty).filter(|ty| matches!(ty, Ty::U(_) | Ty::S(_) | Ty::B(_)))?;
+    let args = args.map(|value| step.read(value));
+    args.iter().any(held).then_some((ty, args))
+}
+
+/// The operation of litmus texts, if there is one.
+fn alu(i: &Binary) -> Option<AluOp> {
+    let bare = !(i.sat.is() || i.relu.is() || i.carry.is());
+    Some(match i.form {
+        BinaryForm::Add if bare => AluOp::Add,
+        BinaryForm::Sub if bare => AluOp::Sub,
+        BinaryForm::Mul if i.half == Some(Half::Lo) => AluOp::Mul,
+        BinaryForm::And => AluOp::And,
+        BinaryForm::Or => AluOp::Or,
+        BinaryForm::Xor => AluOp::Xor,
+        BinaryForm::Shl => AluOp::Shl,
+        BinaryForm::Shr => AluOp::Shr,
+        BinaryForm::Min if bare => AluOp::Min,
+        BinaryForm::Max if bare => AluOp::Max,
+        _ => return None,
+    })
 }
 
 /// Leaves an instruction with two operands, whose result the kernel goes on with.
@@ -99,7 +116,7 @@ fn computed(
 /// Splits the run at a comparison: both answers are possible.
 fn compared(
     step: &mut Step<'_, '_>,
-    words: &[&str],
+    cmp: Cmp,
     ty: Ty,
     (a, b): (&Val, &Val),
     dst: Reg,
@@ -107,20 +124,20 @@ fn compared(
     let signed = match ty {
         Ty::S(_) => true,
         Ty::U(_) => false,
-        _ => matches!(words.get(1), Some(&"eq" | &"ne")),
+        _ => matches!(cmp, Cmp::Eq | Cmp::Ne),
     };
-    let compare = match words.get(1) {
-        Some(&"eq") => CmpOp::Eq,
-        Some(&"ne") => CmpOp::Ne,
-        Some(&"lt") => CmpOp::Lt,
-        Some(&"le") => CmpOp::Le,
-        Some(&"gt") => CmpOp::Gt,
-        Some(&"ge") => CmpOp::Ge,
+    let compare = match cmp {
+        Cmp::Eq => CmpOp::Eq,
+        Cmp::Ne => CmpOp::Ne,
+        Cmp::Lt => CmpOp::Lt,
+        Cmp::Le => CmpOp::Le,
+        Cmp::Gt => CmpOp::Gt,
+        Cmp::Ge => CmpOp::Ge,
         // `lo`, `ls`, `hi`, `hs` compare without signs.
-        Some(&"lo") if !signed => CmpOp::Lt,
-        Some(&"ls") if !signed => CmpOp::Le,
-        Some(&"hi") if !signed => CmpOp::Gt,
-        Some(&"hs") if !signed => CmpOp::Ge,
+        Cmp::Lo if !signed => CmpOp::Lt,
+        Cmp::Ls if !signed => CmpOp::Le,
+        Cmp::Hi if !signed => CmpOp::Gt,
+        Cmp::Hs if !signed => CmpOp::Ge,
         _ => return Ok(None),
     };
     let answers = answers(step, compare, ty, (a, b));

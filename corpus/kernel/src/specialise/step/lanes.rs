@@ -1,15 +1,17 @@
 //! Evaluates exchanges between the lanes of a warp: shuffles, votes, matches, reductions.
 
 use super::Step;
-use crate::ptx::Plain;
+use crate::ptx::Sum;
 use crate::specialise::known::alu::{self, Int};
 use crate::specialise::known::value::{Lanes, Val, lanes};
+use moire_isa::kinds::{BinaryForm, MatchForm, Num, ReduxOp, ReduxTy, ShflMode, VoteMode};
+use moire_isa::{Redux, Shfl, Value, Vote};
 
-pub(super) fn shuffled(step: &Step<'_, '_>, words: &[&str], plain: &Plain) -> Option<Vec<Val>> {
-    let source = step.arg(plain.args.get(1)?);
-    let Val::Known(by) = step.arg(plain.args.get(2)?) else { return None };
-    let Val::Known(clamp) = step.arg(plain.args.get(3)?) else { return None };
-    let mode = *words.get(2)?;
+pub(super) fn shuffled(step: &Step<'_, '_>, shfl: &Shfl) -> Option<Vec<Val>> {
+    let source = step.read(&shfl.a);
+    let Val::Known(by) = step.read(&shfl.b) else { return None };
+    let Val::Known(clamp) = step.read(&shfl.c) else { return None };
+    let mode = shfl.mode;
     // The lane that the value comes from, and whether it is in range: otherwise the lane keeps its own.
     let source_of = |l: usize| -> (usize, bool) {
         let (b, c) = (by.get(l), clamp.get(l));
@@ -17,12 +19,12 @@ pub(super) fn shuffled(step: &Step<'_, '_>, words: &[&str], plain: &Plain) -> Op
         let lane = l as u64;
         let most = (lane & segment) | (bound & !segment & 31);
         let j = match mode {
-            "idx" => (lane & segment) | (b & !segment & 31),
-            "bfly" => lane ^ (b & 31),
-            "down" => lane + (b & 31),
-            _ => lane.wrapping_sub(b & 31),
+            ShflMode::Idx => (lane & segment) | (b & !segment & 31),
+            ShflMode::Bfly => lane ^ (b & 31),
+            ShflMode::Down => lane + (b & 31),
+            ShflMode::Up => lane.wrapping_sub(b & 31),
         };
-        let inside = if mode == "up" { j < 32 && j >= most } else { j <= most && j < 32 };
+        let inside = if mode == ShflMode::Up { j < 32 && j >= most } else { j <= most && j < 32 };
         (usize::try_from(j).ok().filter(|_| inside).unwrap_or(l), inside)
     };
     let from = |l: usize| source_of(l).0;
@@ -36,40 +38,64 @@ pub(super) fn shuffled(step: &Step<'_, '_>, words: &[&str], plain: &Plain) -> Op
     all.then(|| vec![value, Val::Known(inside)])
 }
 
-pub(super) fn voted(step: &Step<'_, '_>, words: &[&str], plain: &Plain) -> Option<Vec<Val>> {
-    if words[0] == "activemask" {
-        return Some(vec![Val::same(u64::from(step.mask))]);
+pub(super) fn voted(step: &Step<'_, '_>, sum: Sum<'_>) -> Option<Vec<Val>> {
+    match sum {
+        Sum::Activemask => Some(vec![Val::same(u64::from(step.mask))]),
+        Sum::Vote(i) => {
+            given(step, step.predicate(&i.a), &i.mask).map(|v| vec![Val::same(vote(step, i, &v))])
+        }
+        Sum::Match(i) => Some(matched(step, i.form, &given(step, step.read(&i.a), &i.mask)?)),
+        Sum::Redux(i) => {
+            reduced(step, i, &given(step, step.read(&i.a), &i.mask)?).map(|v| vec![Val::same(v)])
+        }
+        _ => None,
     }
-    let Val::Known(v) = step.arg(plain.args.get(1)?) else { return None };
-    let truth = v.truth(step.mask);
-    // If a named lane is not active here, it contributes a value from elsewhere, which is unknown.
-    let members = step.arg(plain.args.get(2)?);
+}
+
+/// What the lanes give. If a named lane is not active here, it contributes a value from elsewhere, which is unknown.
+fn given(step: &Step<'_, '_>, value: Val, mask: &Value) -> Option<Lanes> {
+    let Val::Known(value) = value else { return None };
+    let members = step.read(mask);
     let named = members.known().and_then(|m| m.one(step.mask))? & 0xffff_ffff;
-    if words.contains(&"sync") && named & u64::from(step.warp.here.lanes) != u64::from(step.mask) {
-        return None;
+    (named & u64::from(step.warp.here.lanes) == u64::from(step.mask)).then_some(value)
+}
+
+fn vote(step: &Step<'_, '_>, vote: &Vote, value: &Lanes) -> u64 {
+    let truth = value.truth(step.mask);
+    match vote.mode {
+        VoteMode::All => u64::from(truth == step.mask),
+        VoteMode::Any => u64::from(truth != 0),
+        VoteMode::Uni => u64::from(truth == step.mask || truth == 0),
+        VoteMode::Ballot => u64::from(truth),
     }
-    let value = match (words[0], words.get(2).copied()?) {
-        ("vote", "all") => u64::from(truth == step.mask),
-        ("vote", "any") => u64::from(truth != 0),
-        ("vote", "uni") => u64::from(truth == step.mask || truth == 0),
-        ("vote", "ballot") => u64::from(truth),
-        ("match", _) if words.get(1) == Some(&"any") => {
-            let alike = |l: usize, o: usize| if v.get(o) == v.get(l) { 1 << o } else { 0 };
-            let with = |l: usize| lanes(step.mask).fold(0, |m, o| m | alike(l, o));
-            return Some(vec![Val::Known(Lanes::from_fn(with))]);
-        }
-        ("match", _) => {
-            let all = v.one(step.mask).is_some();
-            let found = Val::same(if all { u64::from(step.mask) } else { 0 });
-            return Some(vec![found, Val::same(u64::from(all))]);
-        }
-        ("redux", name) => {
-            let t = Int::of(crate::ptx::type_of(words.last()?)?)?;
-            let mut all = lanes(step.mask).map(|l| v.get(l));
-            let first = all.next()?;
-            all.try_fold(first, |a, b| alu::two(name, t, a, b))?
-        }
-        _ => return None,
+}
+
+fn matched(step: &Step<'_, '_>, form: MatchForm, value: &Lanes) -> Vec<Val> {
+    if form == MatchForm::Any {
+        let alike = |l: usize, o: usize| if value.get(o) == value.get(l) { 1 << o } else { 0 };
+        let with = |l: usize| lanes(step.mask).fold(0, |m, o| m | alike(l, o));
+        return vec![Val::Known(Lanes::from_fn(with))];
+    }
+    let all = value.one(step.mask).is_some();
+    vec![Val::same(if all { u64::from(step.mask) } else { 0 }), Val::same(u64::from(all))]
+}
+
+fn reduced(step: &Step<'_, '_>, redux: &Redux, value: &Lanes) -> Option<u64> {
+    let t = Int::of(match redux.ty {
+        ReduxTy::B32 => Num::B32,
+        ReduxTy::U32 => Num::U32,
+        ReduxTy::S32 => Num::S32,
+        ReduxTy::F32 => Num::F32,
+    })?;
+    let op = match redux.op {
+        ReduxOp::Add => BinaryForm::Add,
+        ReduxOp::Min => BinaryForm::Min,
+        ReduxOp::Max => BinaryForm::Max,
+        ReduxOp::And => BinaryForm::And,
+        ReduxOp::Or => BinaryForm::Or,
+        ReduxOp::Xor => BinaryForm::Xor,
     };
-    Some(vec![Val::same(value)])
+    let mut all = lanes(step.mask).map(|l| value.get(l));
+    let first = all.next()?;
+    all.try_fold(first, |a, b| alu::two(op, t, a, b))
 }

@@ -30,6 +30,7 @@ use super::known::value::Val;
 use super::touch::{Mem, Touch};
 use super::warp::{Round, State, Warp};
 use crate::Refusal;
+use crate::ptx::{What, mnemonic};
 use moire_program::ir::{Address, Guard, Op, Operand, Reg, Ty};
 
 /// How the run continues after a statement.
@@ -80,6 +81,14 @@ impl<'r> Step<'_, 'r> {
 
     pub(super) fn abstain<T>(&self, what: impl Into<String>) -> Result<T, Refusal> {
         self.warp.abstain(self.state, what)
+    }
+
+    /// The mnemonic of the statement with its qualifiers, if the book alone reads it.
+    pub(super) fn mnemonic(&self) -> String {
+        match self.round().kernel.body.get(self.state.pc).map(|s| &s.what) {
+            Some(What::Plain(instr)) => mnemonic(instr),
+            _ => String::new(),
+        }
     }
 
     /// Adds a remark about the statement.

@@ -1,48 +1,64 @@
-//! Runs loads and stores that litmus texts do not have: of parameters, constants, local memory and matrices, and with
-//! cache operators.
+//! Runs loads and stores that litmus texts do not have: of parameters, constants, local memory and matrices, vectors of
+//! updates, and ranges.
 
-use super::access::{Access, data, load, store};
+use super::access::{Access, data, load, moved, store};
 use super::place::Place;
 use super::remote::remote_of;
 use super::{Step, Then};
 use crate::Refusal;
-use crate::ptx::{Arg, Plain, Statement};
+use crate::ptx::{self, Statement, Updated};
 use crate::specialise::known::alu::Int;
 use crate::specialise::known::flow::effects;
 use crate::specialise::known::map::{LOCALS, PARAMS};
 use crate::specialise::known::value::{Base, Lanes, Val, Why, lanes};
-use moire_program::ir::{Address, Operand, Reg, RemoteOrder, RemoteWrite, Space, Ty};
+use moire_isa::kinds::{self, MatrixShape, StoreOrder};
+use moire_isa::operand::Address as At;
+use moire_isa::{Ld, LdMatrix, Ldu, St, StAsync, StBulk, StMatrix};
+use moire_program::ir::{Address, Operand, Reg, RemoteOrder, RemoteWrite, Scope, Space};
 
-pub(super) fn plain_load(
-    step: &mut Step<'_, '_>,
-    statement: &Statement,
-    words: &[&str],
-    plain: &Plain,
-) -> Result<Then, Refusal> {
+pub(super) fn plain_load(step: &mut Step<'_, '_>, statement: &Statement, ld: &Ld) -> Result<Then, Refusal> {
     let (dst, _) = effects(statement);
-    if words.iter().any(|w| w.starts_with("param")) {
-        step.mask = step.guarded(statement.guard)?;
-        return load_parameter(step, &dst, words, plain);
-    }
     step.mask = step.guarded(statement.guard)?;
+    if ld.space == kinds::Space::Param {
+        return load_parameter(step, &dst, ld);
+    }
     if step.mask == 0 {
         return Ok(Then::Next);
     }
-    if words.contains(&"const") || words.contains(&"local") {
-        for r in &dst {
-            step.set(*r, Val::Unknown(Why::Loaded(statement.line)));
-        }
+    let Some(space) = ptx::space(ld.space) else {
+        dst.iter().for_each(|r| step.set(*r, Val::Unknown(Why::Loaded(statement.line))));
         return Ok(Then::Next);
-    }
-    let address = plain.args.get(1).map(|a| step.arg(a));
-    let Some(address) = address else { return Ok(Then::Next) };
-    let access = shape(words, dst.len().max(1));
-    if access.strong {
+    };
+    let strong = ld.order.order != kinds::LoadOrder::Weak || ld.mmio.is();
+    if strong {
         return step.abstain("a load with this combination of qualifiers");
     }
-    if words[0] == "ldu" || words.contains(&"nc") {
+    let address = step.at(&ld.addr.address);
+    let Some(ty) = ptx::ty(ld.ty) else { return step.abstain("a load of halves") };
+    let access = Access { space, ty, count: dst.len().max(1), strong };
+    if ld.nc.is() || ld.readonly.is() {
         promised(step, &access, &address)?;
     }
+    load(step, &access, &dst, &address)
+}
+
+/// Runs `ldu`, which reads what nobody writes.
+pub(super) fn uniform_load(
+    step: &mut Step<'_, '_>,
+    statement: &Statement,
+    ldu: &Ldu,
+) -> Result<Then, Refusal> {
+    step.mask = step.guarded(statement.guard)?;
+    let (dst, _) = effects(statement);
+    let (Some(space), Some(ty)) = (ptx::space(ldu.space.into()), ptx::ty(ldu.ty)) else {
+        return step.abstain("a load of halves");
+    };
+    if step.mask == 0 {
+        return Ok(Then::Next);
+    }
+    let (access, address) =
+        (Access { space, ty, count: dst.len().max(1), strong: false }, step.at(&ldu.addr));
+    promised(step, &access, &address)?;
     load(step, &access, &dst, &address)
 }
 
@@ -56,75 +72,86 @@ fn promised(step: &mut Step<'_, '_>, access: &Access, address: &Val) -> Result<(
     Ok(())
 }
 
-pub(super) fn plain_store(
-    step: &mut Step<'_, '_>,
-    statement: &Statement,
-    words: &[&str],
-    plain: &Plain,
-) -> Result<Then, Refusal> {
-    step.mask = step.guarded(statement.guard)?;
-    if step.mask == 0 || words.contains(&"local") || words.iter().any(|w| w.starts_with("param")) {
-        return Ok(Then::Next);
+/// Runs a store of values that no operation has, such as special registers. Private memory is seen by no other lane.
+pub(super) fn plain_store(step: &mut Step<'_, '_>, st: &St) -> Result<Then, Refusal> {
+    let (Some(space), Some(ty)) = (ptx::space(st.space), ptx::ty(st.ty)) else { return Ok(Then::Next) };
+    if st.src.has_sink() {
+        return step.abstain(format!("`{}` of some elements is not interpreted", step.mnemonic()));
     }
-    if words.get(1) == Some(&"async") && words.contains(&"mbarrier::complete_tx::bytes") {
-        return vector_away(step, words, plain);
-    }
-    if words.contains(&"bulk") || words.contains(&"async") {
-        return step.abstain(format!("`{}` is not interpreted", words.join(".")));
-    }
-    let (Some(at), Some(data)) = (plain.args.first(), plain.args.get(1)) else { return Ok(Then::Next) };
-    let address = step.arg(at);
-    let values: Vec<Val> = match data {
-        Arg::Vector(all) => all.iter().map(|a| step.arg(a)).collect(),
-        one => vec![step.arg(one)],
-    };
-    let access = shape(words, values.len());
+    let address = step.at(&st.addr);
+    let values: Vec<Val> = st.src.items.iter().map(|value| step.real(value, st.ty.bits())).collect();
+    let strong = st.order.order != StoreOrder::Weak || st.mmio.is();
+    let access = Access { space, ty, count: values.len(), strong };
     store(step, &access, &values, &address)?;
     Ok(Then::Next)
 }
 
+/// Runs `atom` and `red` of vectors and of halves. Their values are not followed: as accesses they write these bytes.
+pub(super) fn updated(
+    step: &mut Step<'_, '_>,
+    statement: &Statement,
+    update: Updated<'_>,
+) -> Result<Then, Refusal> {
+    let (relaxed, scope, space, addr, bits) = match update {
+        Updated::Atom(i) => {
+            let relaxed = i.order == kinds::AtomOrder::Relaxed;
+            (relaxed, i.scope, i.space, &i.addr, i.vec.count() * usize::from(i.ty.bits()))
+        }
+        Updated::Red(i) => {
+            let relaxed = i.order == kinds::RedOrder::Relaxed;
+            (relaxed, i.scope, i.space, &i.addr, i.vec.count() * usize::from(i.ty.bits()))
+        }
+    };
+    let (Some(space), Ok(bytes), true) = (ptx::space(space), u32::try_from(bits / 8), relaxed) else {
+        return step.abstain(format!("`{}` is not interpreted", step.mnemonic()));
+    };
+    let scope = scope.map_or(Scope::Gpu, ptx::scope);
+    let address = step.at(addr);
+    if let Place::In(mem, at) = step.place(space, &address)? {
+        moved(step, (true, Some(scope)), mem, &at, bytes)?;
+    }
+    let unknown = Val::Unknown(Why::Loaded(statement.line));
+    effects(statement).0.iter().for_each(|r| step.set(*r, unknown.clone()));
+    Ok(Then::Next)
+}
+
+/// Runs `st.bulk`: a weak store of zeros to a range, as long as all lanes agree (PTX ISA 9.2, 9.7.9.14).
+pub(super) fn range(step: &mut Step<'_, '_>, st: &StBulk) -> Result<Then, Refusal> {
+    let (address, size) = (step.at(&st.addr), step.read(&st.bytes));
+    let bytes = size.known().and_then(|l| l.one(step.mask)).and_then(|n| u32::try_from(n).ok());
+    let (Some(bytes), Some(space)) = (bytes, ptx::space(st.space.into())) else {
+        return step.abstain(format!("the size of a range that depends on {}", step.warp.reason(&size)));
+    };
+    if bytes > 0
+        && let Place::In(mem, at) = step.place(space, &address)?
+    {
+        data(step, true, mem, &at, bytes)?;
+    }
+    Ok(Then::Next)
+}
+
 /// Runs `st.async` of a vector in one register. Its elements count as unknown.
-fn vector_away(step: &mut Step<'_, '_>, words: &[&str], plain: &Plain) -> Result<Then, Refusal> {
-    let address = |arg: Option<&Arg>| match arg {
-        Some(Arg::Address(base, offset)) => match **base {
-            Arg::Reg(reg) => Some(Address { base: Operand::Reg(reg), offset: i32::try_from(*offset).ok()? }),
-            _ => None,
-        },
-        _ => None,
+pub(super) fn vector_away(step: &mut Step<'_, '_>, st: &StAsync) -> Result<Then, Refusal> {
+    let address = |at: &At| {
+        let base = Operand::Reg(ptx::reg(&at.base)?);
+        Some(Address { base, offset: i32::try_from(at.offset).ok()? })
     };
-    let (Some(addr), Some(mbarrier)) = (address(plain.args.first()), address(plain.args.get(2))) else {
-        return step.abstain(format!("`{}` is not interpreted", words.join(".")));
+    let (addr, mbarrier) = (address(&st.addr), st.mbarrier.as_ref().and_then(address));
+    let (Some(addr), Some(mbarrier), Some(space), Some(ty)) =
+        (addr, mbarrier, ptx::space(st.space.into()), ptx::ty(st.ty))
+    else {
+        return step.abstain(format!("`{}` is not interpreted", step.mnemonic()));
     };
-    let count = [("v2", 2), ("v4", 4)].into_iter().find(|c| words.contains(&c.0)).map_or(1, |c| c.1);
-    let shape = shape(words, count);
     let order = RemoteOrder::Mbarrier(mbarrier);
-    let write = RemoteWrite { op: None, space: shape.space, ty: shape.ty, addr, src: Vec::new(), order };
-    let values = vec![Val::Unknown(Why::Computed(step.line())); count];
+    let write = RemoteWrite { op: None, space, ty, addr, src: Vec::new(), order };
+    let values = vec![Val::Unknown(Why::Computed(step.line())); st.vec.count()];
     remote_of(step, &write, &values)
 }
 
-fn shape(words: &[&str], count: usize) -> Access {
-    let space = words.iter().find_map(|w| match *w {
-        "shared" | "shared::cta" => Some(Space::SharedCta),
-        "shared::cluster" => Some(Space::SharedCluster),
-        "global" => Some(Space::Global),
-        _ => None,
-    });
-    let ty = words.last().and_then(|w| crate::ptx::type_of(w)).unwrap_or(Ty::B(32));
-    let strong = ["relaxed", "acquire", "release", "volatile", "mmio"].iter().any(|w| words.contains(w));
-    Access { space: space.unwrap_or(Space::Generic), ty, count, strong }
-}
-
-fn load_parameter(
-    step: &mut Step<'_, '_>,
-    dst: &[Reg],
-    words: &[&str],
-    plain: &Plain,
-) -> Result<Then, Refusal> {
-    let line = step.line();
-    let size = u64::from(words.last().and_then(|w| crate::ptx::type_of(w)).map_or(4, Ty::bytes));
-    let at = plain.args.get(1).map(|a| step.arg(a));
-    let at = at.as_ref().and_then(Val::known).and_then(|l| l.one(step.mask));
+fn load_parameter(step: &mut Step<'_, '_>, dst: &[Reg], ld: &Ld) -> Result<Then, Refusal> {
+    let (line, size) = (step.line(), u64::from(ld.ty.bits() / 8));
+    let at = step.at(&ld.addr.address);
+    let at = at.known().and_then(|l| l.one(step.mask));
     for (i, r) in (0u64..).zip(dst) {
         let value =
             at.map(|at| parameter(step, at + i * size, size)).unwrap_or(Val::Unknown(Why::Loaded(line)));
@@ -153,39 +180,47 @@ fn parameter(step: &Step<'_, '_>, at: u64, size: u64) -> Val {
     }
 }
 
-/// Runs `ldmatrix` and `stmatrix`, which move matrices of eight rows between shared memory and registers.
-pub(super) fn matrix(
-    step: &mut Step<'_, '_>,
-    statement: &Statement,
-    words: &[&str],
-    plain: &Plain,
-) -> Result<Then, Refusal> {
+/// The matrices that a warp loads or stores.
+#[derive(Clone, Copy)]
+pub(super) struct Matrices {
+    write: bool,
+    at: At,
+    space: kinds::SharedSpace,
+    /// Rows of a matrix, and matrices.
+    rows: (usize, usize),
+}
+
+impl From<&LdMatrix> for Matrices {
+    fn from(ld: &LdMatrix) -> Matrices {
+        let height = if ld.shape == MatrixShape::M16n16 { 16 } else { 8 };
+        Matrices { write: false, at: ld.addr, space: ld.space, rows: (height, ld.count.count()) }
+    }
+}
+
+impl From<&StMatrix> for Matrices {
+    fn from(st: &StMatrix) -> Matrices {
+        Matrices { write: true, at: st.addr, space: st.space, rows: (8, st.count.count()) }
+    }
+}
+
+/// Runs `ldmatrix` and `stmatrix`, which move matrices between shared memory and registers.
+pub(super) fn matrix(step: &mut Step<'_, '_>, statement: &Statement, of: Matrices) -> Result<Then, Refusal> {
     step.mask = step.guarded(statement.guard)?;
     if step.mask == 0 {
         return Ok(Then::Next);
     }
-    let load = words[0] == "ldmatrix";
-    let address = plain.args.iter().find(|a| matches!(a, Arg::Address(..))).map(|a| step.arg(a));
-    let Some(address) = address else { return Ok(Then::Next) };
-    let count = if words.contains(&"x4") {
-        4
-    } else if words.contains(&"x2") {
-        2
-    } else {
-        1
-    };
+    let Matrices { write, at, space, rows: (height, count) } = of;
+    let address = step.at(&at);
     // Lane `height * m + r` has the address of row r of matrix m (PTX ISA 9.2, 9.7.14.5.15). Every row has 16 bytes.
-    let height = if words.contains(&"m16n16") { 16 } else { 8 };
     let rows = if height * count >= 32 { u32::MAX } else { (1 << (height * count)) - 1 };
-    let space = if words.iter().any(|w| w.starts_with("shared")) { Space::SharedCta } else { Space::Generic };
+    let space = ptx::space(space.into()).unwrap_or(Space::Generic);
     if let Place::In(mem, at) = step.place(space, &address)? {
         let mask = step.mask & rows;
-        data(&mut step.only(mask), !load, mem, &at, 16)?;
+        data(&mut step.only(mask), write, mem, &at, 16)?;
     }
-    if load {
+    if !write {
         let (written, _) = effects(statement);
-        let line = statement.line;
-        written.iter().for_each(|r| step.set(*r, Val::Unknown(Why::Loaded(line))));
+        written.iter().for_each(|r| step.set(*r, Val::Unknown(Why::Loaded(statement.line))));
     }
     Ok(Then::Next)
 }

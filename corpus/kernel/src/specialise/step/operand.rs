@@ -2,9 +2,11 @@
 
 use super::Step;
 use crate::Refusal;
-use crate::ptx::{Arg, Special, Variable};
+use crate::ptx::{self, Special, Variable};
 use crate::specialise::known::map::RANK_SHIFT;
 use crate::specialise::known::value::{Base, LANES, Lanes, Val, Why};
+use moire_isa::Value;
+use moire_isa::operand::{self, Pred};
 use moire_program::ir::{Address, Operand, Reg};
 
 /// The global memory that the CTAs of a cooperative launch synchronise in. It starts as zero.
@@ -46,20 +48,37 @@ impl Step<'_, '_> {
         }
     }
 
-    /// The value of an operand.
-    pub(super) fn arg(&self, arg: &Arg) -> Val {
-        match arg {
-            Arg::Reg(r) => self.state.env[r.index()].clone(),
-            Arg::Not(r) => match &self.state.env[r.index()] {
-                Val::Known(l) => Val::Known(l.map(|v| u64::from(v == 0))),
-                other => other.clone(),
+    /// The value of an operand of the book. Numbers of floating point are known to those who know their type.
+    pub(super) fn read(&self, value: &Value) -> Val {
+        let unknown = Val::Unknown(Why::Computed(self.line()));
+        match value {
+            Value::Reg(_) => ptx::reg(value).map_or(unknown, |r| self.state.env[r.index()].clone()),
+            Value::Imm(n) => Val::same(n.cast_unsigned()),
+            Value::Symbol(index, offset) => match u16::try_from(*index) {
+                Ok(symbol) => self.symbol(symbol).add(&Lanes::Same(offset.cast_unsigned())),
+                Err(_) => unknown,
             },
-            Arg::Imm(v) => Val::same(*v),
-            Arg::Symbol(s, offset) => self.symbol(s.0).add(&Lanes::Same(offset.cast_unsigned())),
-            Arg::Special(s) => self.special(*s),
-            Arg::Address(base, offset) => self.arg(base).add(&Lanes::Same(offset.cast_unsigned())),
-            _ => Val::Unknown(Why::Computed(self.line())),
+            Value::Special(named) => self.special((*named).into()),
+            Value::Single(_) | Value::Double(_) | Value::Sink => unknown,
         }
+    }
+
+    /// The value of an operand of so many bits.
+    pub(super) fn real(&self, value: &Value, bits: u16) -> Val {
+        ptx::float(value, bits).map_or_else(|| self.read(value), Val::same)
+    }
+
+    /// The value of a predicate.
+    pub(super) fn predicate(&self, pred: &Pred) -> Val {
+        match self.read(&pred.value) {
+            Val::Known(l) if pred.negated => Val::Known(l.map(|v| u64::from(v == 0))),
+            other => other,
+        }
+    }
+
+    /// The value of an address.
+    pub(super) fn at(&self, address: &operand::Address) -> Val {
+        self.read(&address.base).add(&Lanes::Same(address.offset.cast_unsigned()))
     }
 
     /// The address of a variable.

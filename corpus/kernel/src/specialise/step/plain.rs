@@ -2,44 +2,62 @@
 
 use super::arithmetic::{cut, results};
 use super::followed::followed;
-use super::moves::{matrix, plain_load, plain_store};
+use super::moves::{matrix, plain_load, plain_store, range, uniform_load, updated, vector_away};
 use super::{Step, Then};
 use crate::Refusal;
-use crate::ptx::{Plain, Statement};
+use crate::ptx::{Sort, Statement, Sum, sort};
 use crate::specialise::known::arms::{ASSERT_FAIL, called};
 use crate::specialise::known::flow::effects;
 use crate::specialise::known::value::{Val, Why};
+use moire_isa::{Call, Instr};
 
-pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plain) -> Result<Then, Refusal> {
-    let words: Vec<&str> = plain.words.iter().map(String::as_str).collect();
-    match words[0] {
-        "ld" | "ldu" => return plain_load(step, statement, &words, plain),
-        "st" => return plain_store(step, statement, &words, plain),
-        "brkpt" | "applypriority" => return Ok(Then::Next),
-        "fence" => {
+pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, instr: &Instr) -> Result<Then, Refusal> {
+    match sort(instr) {
+        Sort::Computes(sum) => return computed(step, statement, instr, sum),
+        Sort::Load(ld) => return plain_load(step, statement, ld),
+        Sort::Uniform(ldu) => return uniform_load(step, statement, ldu),
+        Sort::LoadMatrix(ld) => return matrix(step, statement, ld.into()),
+        Sort::StoreMatrix(st) => return matrix(step, statement, st.into()),
+        Sort::Hint => return Ok(Then::Next),
+        Sort::Fence => {
             // This keeps less order than PTX has. What is clean without the fence is clean with it.
-            let text = format!("{} is ignored: it is assumed to order nothing", plain.words.join("."));
+            let text = format!("{} is ignored: it is assumed to order nothing", step.mnemonic());
             step.note(text);
             return Ok(Then::Next);
         }
-        "trap" => {
-            step.mask = step.guarded(statement.guard)?;
-            if step.mask == 0 {
-                return Ok(Then::Next);
-            }
-            return step.abstain("`trap`: the launch ends here with an error");
-        }
-        "ldmatrix" | "stmatrix" => return matrix(step, statement, &words, plain),
-        "call" => return call(step, statement, plain),
-        "brx" | "alloca" | "stacksave" | "stackrestore" | "atom" | "red" | "cp" | "multimem"
-        | "tensormap" | "bar" | "barrier" | "mbarrier" | "sust" | "sured" | "suld" | "tex" | "tld4"
-        | "discard" => {
-            return uninterpreted(step, statement, plain);
-        }
-        // `wmma.mma` touches registers only; the other forms of `wmma` load and store memory.
-        "wmma" if words.get(1) != Some(&"mma") => return uninterpreted(step, statement, plain),
-        _ => {}
+        Sort::Store(_) | Sort::Update(_) | Sort::StoreAway(_) | Sort::StoreRange(_) | Sort::Call(_) => {}
+        Sort::Trap | Sort::Synchronises | Sort::Touches | Sort::Elsewhere => {}
     }
+    step.mask = step.guarded(statement.guard)?;
+    if step.mask == 0 {
+        return Ok(Then::Next);
+    }
+    match sort(instr) {
+        Sort::Store(st) => plain_store(step, st),
+        Sort::Update(update) => updated(step, statement, update),
+        Sort::StoreAway(st) => vector_away(step, st),
+        Sort::StoreRange(st) => range(step, st),
+        Sort::Call(of) => call(step, of),
+        Sort::Trap => step.abstain("`trap`: the launch ends here with an error"),
+        Sort::Synchronises
+        | Sort::Touches
+        | Sort::Elsewhere
+        | Sort::Computes(_)
+        | Sort::Load(_)
+        | Sort::Uniform(_)
+        | Sort::LoadMatrix(_)
+        | Sort::StoreMatrix(_)
+        | Sort::Fence
+        | Sort::Hint => step.abstain(format!("`{}` is not interpreted", step.mnemonic())),
+    }
+}
+
+fn computed(
+    step: &mut Step<'_, '_>,
+    statement: &Statement,
+    instr: &Instr,
+    sum: Sum<'_>,
+) -> Result<Then, Refusal> {
     let (written, _) = effects(statement);
     if !written.iter().any(|r| step.matters(*r)) {
         return Ok(Then::Next);
@@ -56,13 +74,13 @@ pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plai
     if step.mask == 0 {
         return Ok(Then::Next);
     }
-    if words[0] == "activemask" {
+    if matches!(sum, Sum::Activemask) {
         step.note("activemask is taken to give the lanes that come here together");
     }
-    if let Some(then) = followed(step, &words, plain, &written)? {
+    if let Some(then) = followed(step, sum, &written)? {
         return Ok(then);
     }
-    let values = results(step, &words, plain, written.len());
+    let values = results(step, instr, sum, written.len());
     for (reg, value) in written.into_iter().zip(values) {
         let value = cut(step, reg, value);
         step.set(reg, value);
@@ -70,22 +88,9 @@ pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plai
     Ok(Then::Next)
 }
 
-/// Refuses an instruction that touches memory or orders threads, if any lane runs it.
-fn uninterpreted(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plain) -> Result<Then, Refusal> {
-    step.mask = step.guarded(statement.guard)?;
-    if step.mask == 0 {
-        return Ok(Then::Next);
-    }
-    step.abstain(format!("`{}` is not interpreted", plain.words.join(".")))
-}
-
 /// Runs a call. Those of functions of the module were inlined; two of the runtime are known.
-fn call(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plain) -> Result<Then, Refusal> {
-    step.mask = step.guarded(statement.guard)?;
-    if step.mask == 0 {
-        return Ok(Then::Next);
-    }
-    match called(plain) {
+fn call(step: &mut Step<'_, '_>, call: &Call) -> Result<Then, Refusal> {
+    match called(step.round().kernel, call) {
         Some("vprintf") => {
             step.note("printf is ignored: it is taken to touch no memory that other threads use");
             Ok(Then::Next)

@@ -13,7 +13,7 @@ pub(crate) fn statement(step: &mut Step<'_, '_>, statement: &Statement) -> Resul
     touch_registers(step, statement)?;
     read_loaded(step, statement)?;
     match &statement.what {
-        What::Plain(words) => plain(step, statement, words),
+        What::Plain(instr) => plain(step, statement, instr),
         What::Core(op) => {
             step.mask = step.guarded(statement.guard)?;
             if step.mask == 0 { Ok(Then::Next) } else { instruction(step, op) }
