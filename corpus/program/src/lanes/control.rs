@@ -2,7 +2,7 @@
 //!
 //! Lanes for which a guard holds go another way than the others, and a mask says which lanes wait for each other. The
 //! argument of the reduction lets all lanes of a part do what one of them does, so they must be able to: one guard, one
-//! way, and all inside a mask or none.
+//! way, and all inside a mask or none. (A mask that cuts a part would be undefined, and is reported as that.)
 
 use super::part::{Apart, Done, Part, State, agreed};
 use super::planted::Planted;
@@ -45,7 +45,7 @@ pub(super) fn mask(part: &Part<'_>, state: &State, mask: Operand) -> Done<()> {
     agreed(&value)?;
     let inside = |mask: Known| part.lanes.iter().map(|l| usize::from(mask.number >> l & 1 == 1)).collect();
     match value.one() {
-        _ if part.has(Planted::Masks) || !part.several() => Ok(()),
+        _ if !part.several() => Ok(()),
         Some(mask) if mask.base.is_none() => {
             let inside: Vec<usize> = inside(mask);
             if inside.iter().all(|i| *i == inside[0]) { Ok(()) } else { Err(Apart::By(inside)) }

@@ -5,8 +5,6 @@
 pub enum Planted {
     /// S1: guards and branches do not put lanes apart.
     Control,
-    /// S1: a mask that cuts a part does not put its lanes apart.
-    Masks,
     /// S2: strong operations on objects that differ by lane do not put lanes apart.
     Objects,
     /// S3: strong stores and atomics stay joined.
@@ -45,9 +43,8 @@ pub enum Planted {
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 19] = [
+    pub const ALL: [Planted; 18] = [
         Planted::Control,
-        Planted::Masks,
         Planted::Objects,
         Planted::Releases,
         Planted::FencedReduction,

@@ -6,11 +6,14 @@
 //! lanes it is enough that two such lanes are in different threads. One lane apart from the rest mostly does it; else the
 //! lanes are shared out among few threads. Where addresses are constants, all pairs of lanes are looked at; an address that
 //! all lanes share makes a lane conflict with any other; else any two lanes might, and each is a thread. Two strong
-//! accesses do not race.
+//! accesses do not race. To share a part out among more threads than that is never wrong.
 
 use super::part::Part;
 use super::planted::Planted;
 use super::sites::{Site, overlap};
+
+/// Most accesses of a thread whose places differ by lane.
+const ACCESSES: usize = 200;
 
 /// Pairs of lanes, as positions in the part, of which one must be in two threads.
 type Wanted = Vec<(usize, usize)>;
@@ -22,7 +25,15 @@ pub(super) fn groups(part: &Part<'_>, sites: &[Site]) -> Vec<Vec<u8>> {
     let colours = coloured(part, &wanted);
     let most = colours.iter().max().map_or(0, |c| c + 1);
     let of = |c| (0..lanes.len()).filter(|i| colours[*i] == c).map(|i| lanes[i]).collect();
-    (0..most).map(of).filter(|group: &Vec<u8>| !group.is_empty()).collect()
+    let groups = (0..most).map(of).filter(|group: &Vec<u8>| !group.is_empty());
+    groups.flat_map(|group| short(&group, sites)).collect()
+}
+
+/// Fewer lanes a thread, where so many accesses of a thread would be more events than an engine takes.
+fn short(group: &[u8], sites: &[Site]) -> Vec<Vec<u8>> {
+    let each = sites.iter().filter(|s| s.at.differs()).count();
+    let most = if each == 0 { group.len() } else { (ACCESSES / each).max(1) };
+    group.chunks(most).map(<[u8]>::to_vec).collect()
 }
 
 /// The conflicts of each pair of sites. None if it is not known which lanes conflict.

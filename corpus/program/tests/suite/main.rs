@@ -8,6 +8,7 @@
 
 mod forms;
 mod hostile;
+mod joined;
 mod lanes;
 mod pinned;
 mod tensor;

@@ -239,9 +239,9 @@ const ROWS: [Row; 33] = [
     ),
     (
         "a try-wait that guards more",
-        "WAIT, [b], 0; @!p bra E; bar.warp.sync 15; E:",
+        "WAIT, [b], 0; @!p bra E; bar.warp.sync 15; E: ARRIVE, [c]; M: WAIT, [c], 0; @!p bra M;",
         WRITES,
-        &[("b", 1)],
+        &[("b", 1), ("c", 4)],
         &["hang"],
     ),
     (
