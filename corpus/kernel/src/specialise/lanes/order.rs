@@ -148,8 +148,14 @@ fn counts(item: &Item, contested: &dyn Fn(&Touch) -> bool) -> bool {
 
 /// Whether the item is a write by which each of its lanes may release.
 fn writes_order(item: &Item) -> bool {
-    let Item::Op { op, .. } = item else { return false };
-    matches!(&**op, Op::Rmw { .. }) || matches!(&**op, Op::Store { order, .. } if *order != StoreOrder::Weak)
+    match item {
+        Item::Data { strong: Some(_), write, .. } => *write,
+        Item::Op { op, .. } => match &**op {
+            Op::Store { order, .. } => *order != StoreOrder::Weak,
+            op => matches!(op, Op::Rmw { .. }),
+        },
+        _ => false,
+    }
 }
 
 fn groups(op: &Op) -> bool {
