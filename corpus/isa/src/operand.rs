@@ -82,6 +82,9 @@ pub enum Known {
     Symbol(u32, Option<Space>),
     /// A constant.
     Number(i64),
+    /// A vector that was declared as one, `.reg .v4 .b32 abcd`: its first element and how many; their indices follow each
+    /// other.
+    Vector(Reg, u8),
 }
 
 /// What registers fit.

@@ -1,7 +1,7 @@
 //! What the book promises: refusals point at a place and name the nearest word; weaker forms are legal; tags do not change.
 
 use moire_isa::census::Declared;
-use moire_isa::{BOOK, Instr, Reg, Value};
+use moire_isa::{BOOK, Class, Env, Instr, Known, Reg, Value};
 
 fn read(text: &str) -> Instr {
     Instr::read(text, &mut Declared::default()).unwrap_or_else(|why| panic!("{text}: {why:?}"))
@@ -37,7 +37,7 @@ fn refusals_point_and_suggest() {
     refused("ld.acquire.b32 %r1, [%d1]", 14, "ld needs .cta or .cluster or .gpu or .sys", None);
     refused("ld.relaxed.gpu.cta.b32 %r1, [%d1]", 15, "`.cta` follows another qualifier of its kind", None);
     refused("fense.sc.gpu", 0, "`fense.sc.gpu` is no instruction of PTX", Some("did you mean `fence`?"));
-    refused("st.v2.b32 [%d1], {%r1, %r2, %r3}", 31, "3 elements stand here, and the qualifiers say 2", None);
+    refused("st.v2.b32 [%d1], {%r1, %r2, %r3}", 17, "3 elements stand here, and the qualifiers say 2", None);
     refused("ld.b32 %r1, [nowhere]", 13, "`nowhere` is not declared", None);
     refused("ld.b32 %r1, [%d1] %r2", 18, "ld takes no further operand", None);
     refused("", 0, "`` is no instruction of PTX", None);
@@ -60,6 +60,29 @@ fn blanks_and_comments_stand_between_tokens() {
     );
     assert_eq!(again("ld.b32 %r1, [sm+0x10]"), "ld.b32 %r1, [sm+16]");
     assert_eq!(again("st.b32 [%d1], 0f3F800000"), "st.b32 [%d1], 0f3F800000");
+}
+
+/// `abcd` is declared as a vector of two registers.
+struct Vectors;
+
+impl Env for Vectors {
+    fn resolve(&mut self, name: &str) -> Option<Known> {
+        let reg = |index| Reg { index, class: Class { bits: 32, ..Class::default() } };
+        Some(if name == "abcd" { Known::Vector(reg(7), 2) } else { Known::Reg(reg(1)) })
+    }
+    fn label(&mut self, _: &str) -> u32 {
+        0
+    }
+}
+
+#[test]
+fn a_declared_vector_is_its_elements() {
+    let instr = Instr::read("st.shared.v2.b32 [%r1], abcd", &mut Vectors).expect("a form of PTX");
+    let mut seen = Vec::new();
+    instr.each(&mut |s| seen.extend(s.value.reg().map(|reg| reg.index)));
+    assert_eq!(seen, [1, 7, 8]);
+    assert!(Instr::read("st.shared.v4.b32 [%r1], abcd", &mut Vectors).is_err());
+    assert!(Instr::read("st.shared.b32 [%r1], abcd", &mut Vectors).is_err());
 }
 
 #[test]

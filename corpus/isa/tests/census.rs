@@ -2,7 +2,8 @@
 //!
 //! The table was drawn and asked by `moire bench census --neighbours`; some of it is about operands that nobody writes.
 
-use moire_isa::census::{Compared, Form, OWN};
+use moire_isa::census::{Compared, Declared, Form, OWN};
+use moire_isa::{Instr, Value};
 
 /// The forms, each with what the book says.
 fn compared() -> Vec<(Form<'static>, Compared)> {
@@ -48,4 +49,29 @@ fn targets_and_versions_are_those_of_ptxas() {
         |(form, c): &&&(Form<'static>, Compared)| form.targets != c.targets || form.version != c.version;
     let wrong: Vec<&str> = read.iter().filter(wrong).map(|(form, _)| form.text).collect();
     few(&wrong, read.len(), 5);
+}
+
+#[test]
+fn weaker_forms_are_read_back() {
+    let mut tried = 0;
+    for form in OWN.lines().filter_map(Form::of) {
+        let mut names = Declared::default();
+        let Ok(instr) = Instr::read(form.text, &mut names) else { continue };
+        for weaker in instr.weaker() {
+            let text = weaker.print(&names);
+            assert_eq!(Instr::read(&text, &mut names).as_ref(), Ok(&weaker), "{} became {text}", form.text);
+            tried += 1;
+        }
+    }
+    assert!(tried > 100, "{tried}");
+}
+
+#[test]
+fn every_register_is_seen() {
+    for form in OWN.lines().filter_map(Form::of) {
+        let Ok(instr) = Instr::read(form.text, &mut Declared::default()) else { continue };
+        let mut seen = 0;
+        instr.each(&mut |s| seen += usize::from(matches!(s.value, Value::Reg(_))));
+        assert_eq!(seen, form.text.matches('%').count(), "{}", form.text);
+    }
 }

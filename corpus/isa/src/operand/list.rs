@@ -1,7 +1,7 @@
 //! Several values: vectors in braces, arguments of calls in parentheses.
 
 use super::value::{value, value_or_symbol};
-use super::{Part, Piece, Reg, Shown, Value, Width, together};
+use super::{Known, Part, Piece, Reg, Shown, Value, Width, together};
 use crate::text::{Cursor, Refusal};
 
 /// Most values of one list: `tcgen05.st.x128` has 128, `wgmma` 128.
@@ -56,20 +56,21 @@ impl Part for List {
         if count == 1 && (braces == Never || (matches!(braces, May | Whole) && !at.peek("{"))) {
             return Ok(List { items: vec![value(at, width)?], braced: false });
         }
-        if braces == Whole && !at.peek("{") {
-            return Ok(List { items: vec![value(at, Width::Any)?], braced: false });
-        }
-        at.want("{")?;
-        let mut items = vec![item(at, Width::Any)?];
-        while at.eat(",") && items.len() < LONGEST {
-            items.push(item(at, Width::Any)?);
-        }
+        at.rest();
+        let start = at.at;
+        let items = match declared(at) {
+            Some(items) => items,
+            None if braces == Whole && !at.peek("{") => {
+                return Ok(List { items: vec![value(at, Width::Any)?], braced: false });
+            }
+            None => elements(at)?,
+        };
         if count != 0 && items.len() != count {
-            return at.fail(format!("{} elements stand here, and the qualifiers say {count}", items.len()));
+            let message = format!("{} elements stand here, and the qualifiers say {count}", items.len());
+            return Err(Refusal { at: start, message, hint: None });
         }
-        at.want("}")?;
         if !alike(&items, width) {
-            return at.fail("the elements do not fit".into());
+            return Err(Refusal { at: start, message: "the elements do not fit".into(), hint: None });
         }
         Ok(List { items, braced: true })
     }
@@ -96,6 +97,28 @@ impl List {
     pub fn is_numbers(&self) -> bool {
         self.items.iter().all(|item| item.imm().is_some())
     }
+}
+
+/// Elements in braces.
+fn elements(at: &mut Cursor<'_, '_>) -> Result<Vec<Value>, Refusal> {
+    at.want("{")?;
+    let mut items = vec![item(at, Width::Any)?];
+    while at.eat(",") && items.len() < LONGEST {
+        items.push(item(at, Width::Any)?);
+    }
+    at.want("}")?;
+    Ok(items)
+}
+
+/// The elements of a vector that was declared as one, if its name comes next.
+fn declared(at: &mut Cursor<'_, '_>) -> Option<Vec<Value>> {
+    let before = at.at;
+    if let Some(Known::Vector(first, count)) = at.token().ok().and_then(|name| at.env.resolve(name)) {
+        let element = |i| Value::Reg(Reg { index: first.index + u32::from(i), ..first });
+        return Some((0..count).map(element).collect());
+    }
+    at.at = before;
+    None
 }
 
 /// An element in braces. The sink `_` is one whose register nobody needs.
@@ -180,15 +203,13 @@ impl Part for Packed {
     type Spec = Width;
     fn read(at: &mut Cursor<'_, '_>, width: Width) -> Result<Packed, Refusal> {
         at.next()?;
-        if !at.eat("{") {
+        if let Some(items) = declared(at) {
+            return Ok(Packed(List { items, braced: true }));
+        }
+        if !at.peek("{") {
             return Ok(Packed(List { items: vec![item(at, width)?], braced: false }));
         }
-        let mut items = vec![item(at, Width::Any)?];
-        while at.eat(",") && items.len() < LONGEST {
-            items.push(item(at, Width::Any)?);
-        }
-        at.want("}")?;
-        Ok(Packed(List { items, braced: true }))
+        Ok(Packed(List { items: elements(at)?, braced: true }))
     }
     fn fits(&self, width: Width) -> bool {
         self.0.braced || self.0.items[0].fits(width)

@@ -149,6 +149,7 @@ pub(super) fn value(at: &mut Cursor<'_, '_>, width: Width) -> Result<Value, Refu
         Some(Known::Symbol(index, home)) if symbol_fits(width, home) => Ok(Value::Symbol(index, 0)),
         Some(Known::Symbol(..)) => refuse(format!("`{token}` is a variable, and a register stands here")),
         Some(Known::Number(n)) => Ok(Value::Imm(n)),
+        Some(Known::Vector(..)) => refuse(format!("`{token}` is a vector, and one register stands here")),
         None => refuse(format!("`{token}` is not declared")),
     }
 }
