@@ -1,9 +1,10 @@
 //! What becomes of programs with one mistake in their synchronisation.
 //!
 //! A mutant that is still clean is a question: is the instruction not needed, or does the explorer overlook something?
-//! The enumerator answers it where the program is small enough for it, and the operational engine where the program has
-//! nothing that it abstains from. All others are counted, and named by reason.
+//! A thread for each lane, the enumerator and the operational engine answer it where the program is small enough for them
+//! and has nothing that they abstain from. All others are counted, and named by reason.
 
+use crate::differential::joined::{Compared, compare_joined};
 use crate::differential::{Comparison, Difference, compare};
 use crate::operational::{self, Agreement, MODEL, unquestioned};
 use moire_cat::Model;
@@ -11,7 +12,7 @@ use moire_explore::Limits;
 use moire_explore::judge::{About, Questions, Verdict, judge};
 use moire_naive::NaiveLimits;
 use moire_program::ir::Program;
-use moire_program::lanes::joined;
+use moire_program::lanes::{joined, literal};
 use moire_program::mutate::Mutant;
 use moire_program::text::Severity;
 use moire_program::validate::{RuleKind, rule, validate};
@@ -47,6 +48,9 @@ pub enum Unconfirmed {
 /// # Errors
 /// There is none.
 pub fn second(program: &Program, model: &Model, naive: &NaiveLimits) -> Result<&'static str, Unconfirmed> {
+    if let Some(what) = told_apart(program, model) {
+        return Err(Unconfirmed::Differs(Box::new(Difference::Lanes(what))));
+    }
     match compare(program, model, naive) {
         Comparison::Same { .. } => Ok("the enumerator"),
         Comparison::Different(difference) => Err(Unconfirmed::Differs(Box::new(difference))),
@@ -60,6 +64,17 @@ pub fn second(program: &Program, model: &Model, naive: &NaiveLimits) -> Result<&
             }
             _ => Err(Unconfirmed::Skipped(reason)),
         },
+    }
+}
+
+/// In what a program with a thread for each lane differs from one whose warps are few threads. None if in nothing, if there is
+/// no such thread, or if one of them is not explored to the end.
+fn told_apart(program: &Program, model: &Model) -> Option<String> {
+    let limits = Limits { leaves: 20_000, checks: 200_000, steps: 2_000_000, ..Limits::default() };
+    let fewer = literal(program).threads.len() > joined(program).threads.len();
+    match fewer.then(|| compare_joined(program, model, &limits, None))? {
+        Compared::Different(what) => Some(what),
+        Compared::Same(..) | Compared::Skipped(_) => None,
     }
 }
 

@@ -74,6 +74,8 @@ pub enum Difference {
     Turned(Box<(Tally, Tally)>),
     /// The operational engine gives another verdict than the explorer: both answers in words.
     Operational(String),
+    /// A thread for each lane has another verdict than warps that are few threads: in what they differ.
+    Lanes(String),
 }
 
 impl Difference {
@@ -87,6 +89,7 @@ impl Difference {
             Difference::Flags(_) => "flags",
             Difference::Turned(_) => "thread order",
             Difference::Operational(_) => "operational",
+            Difference::Lanes(_) => "lanes",
         }
     }
 }
