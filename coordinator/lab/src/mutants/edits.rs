@@ -115,7 +115,9 @@ impl<'t> Line<'t> {
 
     /// Registers that it may write: those of its first operand, unless that is an address.
     fn writes(&self) -> Vec<&'t str> {
-        let to_memory = self.is(&["st", "red", "cp", "fence", "membar", "bar", "barrier", "stmatrix"]);
+        let answers = self.is(&["bar.red", "barrier.red", "barrier.cta.red"]);
+        let to_memory =
+            !answers && self.is(&["st", "red", "cp", "fence", "membar", "bar", "barrier", "stmatrix"]);
         let first = self.operands.first().filter(|o| !o.starts_with('[') && !to_memory);
         first.map_or_else(Vec::new, |o| registers(o))
     }
@@ -340,6 +342,7 @@ fn recounted(line: &Line<'_>) -> Vec<(Mistake, String)> {
             l.number(1).map(|n| (Mistake::Count, n, 1))
         }
         l if l.is(&["bar.warp", "barrier.cluster"]) => None,
+        l if l.name.contains(".red.") => l.number(2).map(|n| (Mistake::Count, n, 32)),
         l if l.is(&["bar", "barrier"]) => l.number(1).map(|n| (Mistake::Count, n, 32)),
         l if l.name.contains("wait_group") => l.number(0).map(|n| (Mistake::Count, n, 1)),
         _ => None,
@@ -444,6 +447,11 @@ mod tests {
             (
                 "fence.acq_rel.gpu;",
                 "delete: |weaken: fence.acquire.gpu;|weaken: fence.release.gpu;|narrow: fence.acq_rel.cluster;|move: behind line 2",
+            ),
+            (
+                "bar.red.popc.u32 %r6, 1, 64, p;",
+                "count: bar.red.popc.u32 %r6, 1, 32, p;|count: bar.red.popc.u32 %r6, 1, 96, p;|\
+                 barrier: bar.red.popc.u32 %r6, 2, 64, p;|move: behind line 2",
             ),
             ("membar.gl;", "delete: |narrow: membar.cta;|move: behind line 2"),
             ("add.u32 %r1, %r2, %r3;", ""),
