@@ -10,7 +10,7 @@ use super::edits::Edit;
 use super::fate::Fate;
 use super::right::{Right, What};
 use crate::process::Process;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use moire_console::exit;
 use moire_lab::mutants::{Unconfirmed, second};
 use moire_naive::NaiveLimits;
@@ -63,7 +63,7 @@ pub(super) fn ask(path: &Path, options: &[&str], budget: Duration) -> Result<Sai
         exit::FINDING => Ok(Said::Wrong(words)),
         exit::INCOMPLETE => Ok(Said::Undecided(words)),
         exit::USAGE => Ok(Said::Refused),
-        other => anyhow::bail!("moire check {} ended with {other}", path.display()),
+        other => bail!("moire check {} ended with {other}", path.display()),
     }
 }
 
@@ -122,11 +122,10 @@ fn refused(bench: &Bench<'_>, module: &str) -> bool {
 /// A mutant that is clean: what larger launches say, then the other engines.
 fn survived(bench: &Bench<'_>, of: &Right, (path, number): (&Path, usize), launch: &Launch) -> Result<Fate> {
     let right = bench.folder.0.join(format!("{number}.right.ptx"));
-    if let What::Module(text) = &of.what {
-        std::fs::write(&right, text)?;
-    }
+    let What::Module(module) = &of.what else { bail!("{} is no module", of.name) };
+    std::fs::write(&right, module)?;
     let (budget, mut larger) = (bench.args.budget, false);
-    for [option, value] in launch.larger() {
+    for [option, value] in launch.larger(module) {
         let options = [option.as_str(), value.as_str()];
         match ask(path, &options, budget)? {
             Said::Wrong(word) if matches!(ask(&right, &options, budget)?, Said::Clean(_)) => {
@@ -152,7 +151,7 @@ fn survived(bench: &Bench<'_>, of: &Right, (path, number): (&Path, usize), launc
             Ok(Err(Unconfirmed::Differs(how))) => Fate::Wrong(how.kind().to_owned()),
             _ if larger => Fate::Confirmed("larger launches".into()),
             Ok(Err(Unconfirmed::Skipped(why))) => Fate::Open(why),
-            Err(_) => Fate::Open("it has several kernels".into()),
+            Err(_) => Fate::Open("its lowered text cannot be read".into()),
         },
     )
 }
@@ -169,11 +168,15 @@ impl Launch {
         self.grid.map(|n| n.to_string()).join(",")
     }
 
-    /// Options for three and five clusters, as far as they are more than these, and for one to three steps more of each
-    /// parameter: a ring of up to four stages comes round, and each remainder of an unrolled loop has its turn.
-    fn larger(&self) -> Vec<[String; 2]> {
-        let grids = [3, 5].map(|n| n * self.cluster).into_iter().filter(|n| *n > self.grid[0]);
-        let grids = grids.map(|n| ["--grid".to_owned(), format!("{n},{},{}", self.grid[1], self.grid[2])]);
+    /// Options for three and five clusters, as far as they are more than these, for one more in each other direction that
+    /// the module asks for, and for one to three steps more of each parameter: a ring of up to four stages comes round, and
+    /// each remainder of an unrolled loop has its turn.
+    fn larger(&self, module: &str) -> Vec<[String; 2]> {
+        let [x, y, z] = self.grid;
+        let wide = [3, 5].map(|n| n * self.cluster).into_iter().filter(|n| *n > x).map(|n| [n, y, z]);
+        let deep = [("%ctaid.y", [x, y + 1, z]), ("%ctaid.z", [x, y, z + 1])];
+        let deep = deep.into_iter().filter(|(asked, _)| module.contains(asked)).map(|(_, grid)| grid);
+        let grids = wide.chain(deep).map(|[x, y, z]| ["--grid".to_owned(), format!("{x},{y},{z}")]);
         let steps = self.params.iter().flat_map(|(name, value)| (1..=3).map(move |n| (name, value + n)));
         grids.chain(steps.map(|(name, value)| ["--param".to_owned(), format!("{name}={value}")])).collect()
     }
@@ -196,7 +199,8 @@ mod tests {
         }});
         let launch = super::launch(&told);
         assert_eq!(launch, Launch { grid: [8, 1, 2], cluster: 2, params: vec![("2".to_owned(), 3)] });
-        let all: Vec<String> = launch.larger().iter().map(|words| words.join(" ")).collect();
-        assert_eq!(all, ["--grid 10,1,2", "--param 2=4", "--param 2=5", "--param 2=6"]);
+        let all: Vec<String> =
+            launch.larger("mov.u32 %r1, %ctaid.y;").iter().map(|words| words.join(" ")).collect();
+        assert_eq!(all, ["--grid 10,1,2", "--grid 8,2,2", "--param 2=4", "--param 2=5", "--param 2=6"]);
     }
 }
