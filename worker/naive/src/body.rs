@@ -155,37 +155,59 @@ impl Runner<'_> {
             if runs {
                 exchange::whole(self, &mut s, instr, out)?;
             }
-            match &instr.op {
-                _ if !runs => s.pc += 1,
-                Op::Bra { target } => {
-                    *s.jumps.entry(pc).or_insert(0) += u32::from(*target <= pc);
-                    s.pc = *target;
-                }
-                Op::Exit => s.pc = s.lanes.exit(s.lanes.active).unwrap_or(body.len()),
-                Op::Rmw { .. } | Op::MultimemRed { .. } if s.lanes.active.count_ones() > 1 => {
-                    return Err(Refusal::Unsupported("a read-modify-write by several lanes".into()));
-                }
-                Op::Load { .. } | Op::Rmw { .. } | Op::MultimemLoad { .. } | Op::MultimemRed { .. } => {
-                    return self.read(s, instr, todo);
-                }
-                Op::AsyncCopy(AsyncCopy::Remote(w)) if w.op.is_some() => {
-                    return copies::update(self, s, w, todo);
-                }
-                Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {
-                    return waits::barrier(self, s, instr, todo, out);
-                }
-                Op::Mbarrier(_) | Op::Tile(_) => return self.questions(s, instr, todo),
-                Op::Control(Control::Elect { .. } | Control::Collective(_)) => {
-                    return exchange::exchange(self, s, instr, todo, out);
-                }
-                op if allocator::concerns(op) => return allocator::allocation(self, s, instr, todo, out),
-                _ => {
-                    self.effect(&mut s, instr)?;
-                    super::operands::written(&instr.op).into_iter().for_each(|r| s.lanes.assigned(r));
-                    s.pc += 1;
-                }
+            if !runs {
+                s.pc += 1;
+                continue;
+            }
+            let Some(on) = self.act(s, instr, todo, out)? else { return Ok(()) };
+            s = on;
+        }
+    }
+
+    /// Executes an instruction that is more than one of registers. None if a choice ends the way here.
+    fn act(
+        &self,
+        mut s: State,
+        instr: &Instr,
+        todo: &mut Vec<State>,
+        out: &mut Paths,
+    ) -> Result<Option<State>, Refusal> {
+        let ended = |done: Result<(), Refusal>| done.map(|()| None);
+        match &instr.op {
+            Op::Bra { target } => {
+                *s.jumps.entry(s.pc).or_insert(0) += u32::from(*target <= s.pc);
+                s.pc = *target;
+            }
+            Op::Exit => {
+                let end = self.program.threads[self.thread].body.len();
+                s.pc = s.lanes.exit(s.lanes.active).unwrap_or(end);
+            }
+            Op::Rmw { .. } | Op::MultimemRed { .. } if s.lanes.active.count_ones() > 1 => {
+                return Err(Refusal::Unsupported("a read-modify-write by several lanes".into()));
+            }
+            Op::Load { .. } | Op::Rmw { .. } | Op::MultimemLoad { .. } | Op::MultimemRed { .. } => {
+                return ended(self.read(s, instr, todo));
+            }
+            Op::AsyncCopy(AsyncCopy::Remote(w)) if w.op.is_some() => {
+                return ended(copies::update(self, s, w, todo));
+            }
+            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {
+                return ended(waits::barrier(self, s, instr, todo, out));
+            }
+            Op::Mbarrier(_) | Op::Tile(_) => return ended(self.questions(s, instr, todo)),
+            Op::Control(Control::Elect { .. } | Control::Collective(_)) => {
+                return ended(exchange::exchange(self, s, instr, todo, out));
+            }
+            op if allocator::concerns(op) => {
+                return ended(allocator::allocation(self, s, instr, todo, out));
+            }
+            op => {
+                self.effect(&mut s, instr)?;
+                super::operands::written(op).into_iter().for_each(|r| s.lanes.assigned(r));
+                s.pc += 1;
             }
         }
+        Ok(Some(s))
     }
 
     /// A register instruction; `more` are the dependencies that its guard adds.

@@ -60,7 +60,10 @@ impl Builder<'_, '_> {
             let mut all = vec![Reg::at(r)];
             for lane in &self.part.lanes[1..] {
                 all.push(
-                    self.new(&format!("{}_{lane}", self.part.code().regs[r].name), of_lane(&init, *lane))?,
+                    self.register(
+                        &format!("{}_{lane}", self.part.code().regs[r].name),
+                        of_lane(&init, *lane),
+                    )?,
                 );
             }
             self.copies.of.insert(Reg::at(r), all);
@@ -76,9 +79,9 @@ impl Builder<'_, '_> {
     }
 
     fn predicates(&mut self) -> Option<()> {
-        let own = self.new("lane", RegInit::Lane)?;
+        let own = self.register("lane", RegInit::Lane)?;
         for lane in self.part.lanes.clone() {
-            let dst = self.new(&format!("is_{lane}"), RegInit::Value(0))?;
+            let dst = self.register(&format!("is_{lane}"), RegInit::Value(0))?;
             self.copies.alone.push(dst);
             let (a, b) = (Operand::Reg(own), Operand::Imm(lane.into()));
             self.code.body.push(Instr::new(Op::Setp { op: CmpOp::Eq, ty: Ty::U(32), dst, a, b }));
@@ -86,7 +89,7 @@ impl Builder<'_, '_> {
         Some(())
     }
 
-    fn new(&mut self, name: &str, init: RegInit) -> Option<Reg> {
+    fn register(&mut self, name: &str, init: RegInit) -> Option<Reg> {
         let mut name = name.to_owned();
         while self.code.regs.iter().any(|r| r.name == name) {
             name.push('_');
@@ -174,7 +177,7 @@ impl Builder<'_, '_> {
         let is = self.copies.alone[lane];
         let plain = Guard { reg: is, negated: false };
         let Some(guard) = guard.filter(|g| holds(state, *g).one().is_none()) else { return plain };
-        let Some(dst) = self.new("both", RegInit::Value(0)) else { return plain };
+        let Some(dst) = self.register("both", RegInit::Value(0)) else { return plain };
         let (yes, no) = (Operand::Reg(is), Operand::Imm(0));
         let (a, b) = if guard.negated { (no, yes) } else { (yes, no) };
         self.code.body.push(Instr::new(Op::Selp { ty: Ty::B(32), dst, a, b, p: guard.reg }));
@@ -210,7 +213,7 @@ impl Builder<'_, '_> {
         let Op::Control(Control::Collective(voted)) = &mut new.op else { return };
         if let Operand::Reg(src) = collective.src
             && let Some(copies) = self.copies.of.get(&src).cloned()
-            && let Some(dst) = self.new("vote", RegInit::Value(0))
+            && let Some(dst) = self.register("vote", RegInit::Value(0))
         {
             for (copy, lane) in copies.into_iter().zip(self.copies.alone.clone()) {
                 let guard = Some(Guard { reg: lane, negated: false });
@@ -230,12 +233,12 @@ impl Builder<'_, '_> {
         let kept: Vec<Operand> = (0..from.len()).map(|lane| copy(self, collective.src, lane)).collect();
         let mut moves = Vec::new();
         for (source, _) in from {
-            let Some(fresh) = self.new("got", RegInit::Value(0)) else { return };
+            let Some(fresh) = self.register("got", RegInit::Value(0)) else { return };
             moves.push((Operand::Reg(fresh), kept[*source]));
         }
         let fresh: Vec<Operand> = moves.iter().map(|(to, _)| *to).collect();
-        for lane in 0..from.len() {
-            moves.push((copy(self, Operand::Reg(collective.dst), lane), fresh[lane]));
+        for (lane, got) in fresh.into_iter().enumerate() {
+            moves.push((copy(self, Operand::Reg(collective.dst), lane), got));
         }
         if let Some(pred) = collective.pred {
             for (lane, (_, asked)) in from.iter().enumerate() {

@@ -2,7 +2,7 @@
 //!
 //! A joined arrival at an mbarrier is one arrival a lane, all in one phase. Single lanes could arrive in different phases;
 //! then some arrival follows no wait for the phase before it, or a phase has a surplus, and both are protocol errors that
-//! the exploration reports whoever arrives. At a barrier of all threads of a CTA, and at a barrier of the cluster, each
+//! the exploration reports for any lane. At a barrier of all threads of a CTA, and at a barrier of the cluster, each
 //! thread is in its own n-th phase. At a named barrier with a count nobody checks a protocol. There lanes stay joined if
 //! they cannot be in different phases: exactly as many lanes as the count take part, and either each waits whenever it
 //! arrives, or arrives once.

@@ -32,7 +32,7 @@ pub(super) fn groups(part: &Part<'_>, sites: &[Site]) -> Vec<Vec<u8>> {
 /// Fewer lanes a thread, where so many accesses of a thread would be more events than an engine takes.
 fn short(group: &[u8], sites: &[Site]) -> Vec<Vec<u8>> {
     let each = sites.iter().filter(|s| s.at.differs()).count();
-    let most = if each == 0 { group.len() } else { (ACCESSES / each).max(1) };
+    let most = ACCESSES.checked_div(each).map_or(group.len(), |most| most.max(1));
     group.chunks(most).map(<[u8]>::to_vec).collect()
 }
 

@@ -226,9 +226,3 @@ fn warps_have_the_faults_of_their_threads() {
     let [clean, wrong, open] = compared(0..150);
     assert!(clean > 20 && wrong > 40 && open < 40, "{clean} clean, {wrong} wrong, {open} not decided");
 }
-
-#[test]
-#[ignore = "takes minutes"]
-fn many_warps_have_the_faults_of_their_threads() {
-    eprintln!("clean, wrong, not decided: {:?}", compared(1_000..6_000));
-}
