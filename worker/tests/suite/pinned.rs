@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// A text of our own.
 fn own(path: &str) -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus").join(path)).unwrap()
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus").join(path)).expect(path)
 }
 
 fn short(hash: &[u8; 32]) -> String {

@@ -193,7 +193,7 @@ pub fn tcgen05(seed: u64) -> Option<Program> {
 
 /// Draws warps of two to four lanes: each lane a thread, and joined ones in turns. `None` if the drawn text is refused.
 pub fn warps(seed: u64) -> Option<Program> {
-    if seed % 5 == 0 { lanes_program(seed / 5) } else { literal_program(seed) }
+    if seed.is_multiple_of(5) { lanes_program(seed / 5) } else { literal_program(seed) }
 }
 
 /// Draws `count` random settings of a model's switches; most switches keep their default.

@@ -178,8 +178,8 @@ fn complete(e: &mut Engine<'_>, s: &mut State, barrier: Barrier, line: u32) -> R
     let warp = matches!(barrier, Barrier::Warp { .. });
     let bare = matches!(barrier, Barrier::Lanes { .. });
     let reach = Reach {
-        ordered: !bare && !(warp && e.settings.unordered_warp_barrier),
-        levels: !bare && !(warp && e.settings.bare_warp_barrier),
+        ordered: !(bare || warp && e.settings.unordered_warp_barrier),
+        levels: !(bare || warp && e.settings.bare_warp_barrier),
         completed: bare && e.settings.lanes_complete,
     };
     let meeting = s.meetings.entry(barrier).or_default();
