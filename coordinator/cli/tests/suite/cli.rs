@@ -118,7 +118,12 @@ fn kernels() {
     let stuck = file("stuck.ptx");
     check(&["check", "stuck.ptx"], &[("stuck.ptx", &stuck)], 10, "stuck.ptx: hang");
     let typo = String::from_utf8(ring.clone()).expect("text").replace("bar.warp.sync", "bar.wrap.sync");
-    check(&["check", "ring.ptx"], &[("ring.ptx", typo.as_bytes())], 2, "not a barrier instruction");
+    check(
+        &["check", "ring.ptx"],
+        &[("ring.ptx", typo.as_bytes())],
+        2,
+        "`bar.wrap.sync` is no instruction of PTX",
+    );
     let target = String::from_utf8(ring).expect("text").replace("elect.sync", "elect.synk");
     check(&["check", "ring.ptx"], &[("ring.ptx", target.as_bytes())], 2, "ring.ptx:25:");
     check(&["check", "t.litmus", "--lowered"], &[("t.litmus", PROGRAM)], 2, "is about PTX modules and");

@@ -69,7 +69,7 @@ instructions! {
     #[doc = "Loads what is the same for all lanes."]
     Ldu = "ldu", section "ldu", since (70, Any);
     slots { keep space: GlobalSpace; keep vec: Vector; keep ty: Ty; }
-    operands { write dst: List = (vec.count(), ty.fit(true), May); known addr: Address = space.into(); }
+    operands { write dst: List = (vec.count(), ty.fit(true), May); known addr: Unified = space.into(); }
     rules {
         !plain(ty) => refuse("ldu has no halves: `.b16` or `.b32` loads them");
         bits(vec, ty) > 128 || vec == Vector::V8 => refuse("a vector has at most 4 elements and 128 bits");
@@ -142,13 +142,14 @@ instructions! {
     }
     operands {
         write dst: OrSink<List> = (vec.count(), ty.fit(false), Never);
-        known addr: Address = space;
+        known addr: Unified = space;
         data a: List = (vec.count(), ty.fit(false), Never);
         known b: Option<Value> = (op == AtomOp::Cas, ty.fit(false));
         hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules {
         !(space.wide() || space.shared()) => refuse("updates go to global and shared memory");
+        addr.unified && !space.wide() => refuse("`.unified` is for global memory");
         !takes(op, ty) => refuse("the operation does not take this type");
         ty.half() && !noftz.is() || noftz.is() && !ty.half() && ty != Ty::F32
             => refuse("`.noftz` goes with halves, and halves with `.noftz`");

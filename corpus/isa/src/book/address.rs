@@ -105,7 +105,7 @@ instructions! {
     slots { keep scope: Scope; }
     operands {
         known dst: Address = Space::Global;
-        known src: Address = Space::SharedCta;
+        known src: Unified = Space::SharedCta;
         known bytes: Number = ();
     }
     rules { bytes.0 != 128 => refuse("a tensor map has 128 bytes"); }

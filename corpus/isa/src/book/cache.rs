@@ -81,7 +81,7 @@ instructions! {
     slots { keep space: GlobalSpace; speed priority: Then<Primary, Secondary>; }
     operands {
         write dst: Register = Width::Int(64);
-        known addr: Address = space.into();
+        known addr: Unified = space.into();
         known primary: Value = Width::Int(32);
         known total: Value = Width::Int(32);
     }

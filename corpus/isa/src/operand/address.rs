@@ -113,6 +113,13 @@ pub struct Unified {
     pub unified: bool,
 }
 
+impl std::ops::Deref for Unified {
+    type Target = Address;
+    fn deref(&self) -> &Address {
+        &self.address
+    }
+}
+
 impl Shown for Unified {
     fn pieces(&self, see: &mut dyn FnMut(Piece<'_>)) {
         self.address.pieces(see);

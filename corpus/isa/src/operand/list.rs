@@ -131,11 +131,12 @@ fn item(at: &mut Cursor<'_, '_>, width: Width) -> Result<Value, Refusal> {
     value_or_symbol(at, width)
 }
 
-/// Whether elements have one number of bits, and fit. `{%f1, %r2}` fits where integers do.
+/// Whether elements have one number of bits, and fit. `{%f1, %r2}` fits where integers do; predicates beside other registers
+/// do, and never alone.
 fn alike(items: &[Value], width: Width) -> bool {
     let number = |item: &Value| item.reg().is_some() || *item == Value::Sink || width.takes(*item);
     let class = together(items);
-    let bits = |reg: Reg| reg.class.bits == 1 || class.is_some_and(|class| class.bits == reg.class.bits);
+    let bits = |reg: Reg| class.is_some_and(|class| reg.class.bits == 1 || class.bits == reg.class.bits);
     items.iter().all(|item| item.reg().is_none_or(bits) && number(item))
         && class.is_none_or(|class| width.fits(class))
 }

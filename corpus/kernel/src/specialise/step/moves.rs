@@ -95,7 +95,7 @@ pub(super) fn updated(
     let (relaxed, scope, space, addr, bits) = match update {
         Updated::Atom(i) => {
             let relaxed = i.order == kinds::AtomOrder::Relaxed;
-            (relaxed, i.scope, i.space, &i.addr, i.vec.count() * usize::from(i.ty.bits()))
+            (relaxed, i.scope, i.space, &*i.addr, i.vec.count() * usize::from(i.ty.bits()))
         }
         Updated::Red(i) => {
             let relaxed = i.order == kinds::RedOrder::Relaxed;
