@@ -16,6 +16,7 @@ use super::values;
 use super::waits::{Leave, leave};
 use crate::ir::*;
 use crate::registers::{only_registers, written};
+use std::rc::Rc;
 
 /// What is known at each place of the body that the part comes to, and at its end.
 pub(super) type States = Vec<Option<State>>;
@@ -177,6 +178,9 @@ fn effect(part: &Part<'_>, mut state: State, op: &Op) -> State {
 /// An instruction that touches registers only. A guard that differs among lanes is a selection in each.
 fn register_step(part: &Part<'_>, pc: usize, state: State) -> Done<State> {
     let (instr, mut new) = (&part.code().body[pc], state.clone());
+    if control::runs(part, &state, instr.guard) == Ok(Runs::Never) {
+        return Ok(state);
+    }
     match &instr.op {
         Op::Control(Control::Elect { dst, pred, mask }) => elect(part, pc, &mut new, (*dst, *pred), *mask)?,
         op => {
@@ -240,15 +244,26 @@ pub(super) fn elected(part: &Part<'_>, state: &State, pc: usize, mask: Operand) 
     (part.lanes.contains(&first) || comes(part, first, pc)).then_some(first)
 }
 
+/// The states of one lane, computed once. None if it is being run: an election that asks about itself is not known.
+fn alone(part: &Part<'_>) -> Option<Rc<States>> {
+    let lane = part.lanes[0];
+    if let Some(known) = part.alone.borrow().get(&lane) {
+        return known.clone();
+    }
+    part.alone.borrow_mut().insert(lane, None);
+    let states = run(part).ok().map(Rc::new);
+    part.alone.borrow_mut().insert(lane, states.clone());
+    states
+}
+
 /// Whether a lane of the thread always comes to an instruction, and once in each round of a loop with a number of trips.
 fn comes(part: &Part<'_>, lane: u8, pc: usize) -> bool {
-    let code = part.code();
-    let alone = Part { lanes: vec![lane], ..part.clone() };
-    let Ok(states) = run(&alone) else { return false };
+    let (code, one) = (part.code(), part.of_lanes(vec![lane]));
+    let Some(states) = alone(&one) else { return false };
     let runs = |at: usize| {
         states[at]
             .as_ref()
-            .map_or(Runs::Never, |s| control::runs(&alone, s, code.body[at].guard).unwrap_or(Runs::Maybe))
+            .map_or(Runs::Never, |s| control::runs(&one, s, code.body[at].guard).unwrap_or(Runs::Maybe))
     };
     let straight = |(at, instr): (usize, &Instr)| match instr.op {
         Op::Bra { target } => {

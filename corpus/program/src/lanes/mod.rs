@@ -105,7 +105,7 @@ fn split_by(program: &Program, by: impl Fn(usize) -> Vec<Thread>) -> Reduced<'_>
 /// A thread for each lane.
 fn singles(program: &Program, thread: usize, bug: Option<Planted>) -> Vec<Thread> {
     let part = Part::of(program, thread, program.threads[thread].place.mask, bug);
-    let of = |lane: &u8| single(&Part::of(program, thread, 1 << lane, bug));
+    let of = |lane: &u8| single(&part.of_lanes(vec![*lane]));
     part.lanes.iter().map(of).collect()
 }
 
@@ -123,9 +123,10 @@ fn parts(program: &Program, thread: usize, bug: Option<Planted>) -> Vec<Thread> 
         return singles(program, thread, bug);
     }
     let mut pieces: Vec<Piece<'_>> = Vec::new();
-    let mut todo = vec![code.place.mask];
-    while let Some(mask) = todo.pop() {
-        let part = Part::of(program, thread, mask, bug);
+    let whole = Part::of(program, thread, code.place.mask, bug);
+    let mut todo = vec![whole.lanes.clone()];
+    while let Some(lanes) = todo.pop() {
+        let part = whole.of_lanes(lanes);
         match pieces_of(&part) {
             Ok(found) => pieces.extend(found),
             Err(apart) => todo.extend(split(&part, &apart)),
@@ -145,23 +146,22 @@ fn pieces_of<'p>(part: &Part<'p>) -> part::Done<Vec<Piece<'p>>> {
         return Ok(vec![Piece { part: part.clone(), states }]);
     }
     let piece = |lanes| {
-        let part = Part { lanes, ..part.clone() };
+        let part = part.of_lanes(lanes);
         let states = analyse(&part).map_err(|_| Apart::All)?.0;
         Ok(Piece { part, states })
     };
     groups.into_iter().map(piece).collect()
 }
 
-/// The masks of the lanes that may stay together.
-fn split(part: &Part<'_>, apart: &Apart) -> Vec<u32> {
-    let bit = |lane: &u8| 1u32 << lane;
+/// The lanes that may stay together.
+fn split(part: &Part<'_>, apart: &Apart) -> Vec<Vec<u8>> {
     match apart {
-        Apart::All => part.lanes.iter().map(bit).collect(),
+        Apart::All => part.lanes.iter().map(|lane| vec![*lane]).collect(),
         Apart::By(kinds) => {
-            let mut masks = vec![0; part.lanes.len()];
-            part.lanes.iter().zip(kinds).for_each(|(lane, kind)| masks[*kind] |= bit(lane));
-            masks.retain(|m| *m != 0);
-            masks
+            let mut groups = vec![Vec::new(); part.lanes.len()];
+            part.lanes.iter().zip(kinds).for_each(|(lane, kind)| groups[*kind].push(*lane));
+            groups.retain(|group| !group.is_empty());
+            groups
         }
     }
 }

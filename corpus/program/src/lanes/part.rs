@@ -1,8 +1,12 @@
 //! Some lanes of one thread, and what is known of their registers at a place of the body.
 
+use super::flow::States;
 use super::planted::Planted;
 use super::value::{Known, Val};
 use crate::ir::{Address, Operand, Program, RegInit, Thread, Value};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Lanes of a thread that are looked at together.
 #[derive(Clone, Debug)]
@@ -12,7 +16,12 @@ pub(super) struct Part<'p> {
     /// Ascending.
     pub(super) lanes: Vec<u8>,
     pub(super) bug: Option<Planted>,
+    /// What is known of single lanes of the thread, for all its parts.
+    pub(super) alone: Rc<RefCell<Alone>>,
 }
+
+/// The states of each lane that was run alone. None while it runs, and if it has none.
+pub(super) type Alone = BTreeMap<u8, Option<Rc<States>>>;
 
 /// The registers of a part at a place of the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +45,13 @@ pub(super) type Done<T> = Result<T, Apart>;
 
 impl<'p> Part<'p> {
     pub(super) fn of(program: &'p Program, thread: usize, mask: u32, bug: Option<Planted>) -> Self {
-        Part { program, thread, lanes: (0..32).filter(|l| mask >> l & 1 == 1).collect(), bug }
+        let lanes = (0..32).filter(|l| mask >> l & 1 == 1).collect();
+        Part { program, thread, lanes, bug, alone: Rc::default() }
+    }
+
+    /// Other lanes of the same thread.
+    pub(super) fn of_lanes(&self, lanes: Vec<u8>) -> Self {
+        Part { lanes, ..self.clone() }
     }
 
     pub(super) fn code(&self) -> &'p Thread {

@@ -73,3 +73,19 @@ fn a_condition_keeps_its_lane_apart_where_it_asks_for_a_strong_result() {
     let weak = "ld.weak.global.u32 r, [f];";
     assert_eq!(joined(&warp(&format!("{weak} }}\nexists (P0:r == 0) //"))).threads.len(), 1);
 }
+
+#[test]
+fn elections_that_ask_about_each_other_end() {
+    let lane = |n: u32| {
+        let after = 2u64.pow(32) - 2u64.pow(n);
+        format!("elect.sync _|e, {after};\n@!e bra S{n};\nst.weak.shared.u32 [x+{n}], 1;\nS{n}:\n")
+    };
+    // Each election is led by another lane, which comes there only if elections before it are known.
+    let program = warp(&(0..24).map(lane).collect::<String>());
+    assert_eq!(joined(&program).threads.len(), 32);
+    // Lanes 0 and 1 ask about each other.
+    let program = warp("@z elect.sync _|e, 1; @!z elect.sync _|g, 0xfffffffe; @g bra E; @e bra E; E:");
+    assert_eq!(joined(&program).threads.len(), 2);
+    let program = warp("elect.sync _|e, 1; elect.sync _|g, 0xfffffffe;");
+    assert_eq!(joined(&program).threads.len(), 2);
+}
