@@ -10,6 +10,7 @@ mod joined;
 mod kernels;
 mod lab;
 mod lanes;
+mod lanes_lab;
 mod lanes_table;
 mod mistakes;
 mod mutants;
