@@ -1,5 +1,6 @@
 //! Texts that are judged, and remarks about them.
 
+use crate::readings::Otherwise;
 use anyhow::{Error, Result, anyhow};
 use moire_program::ir::Program;
 use moire_program::lanes::{has_warps, joined};
@@ -18,6 +19,8 @@ pub struct Source {
     pub text: String,
     /// The parsed text, if it has warps.
     written: Option<Program>,
+    /// A kernel as it is read under the profile that is not in use, if lanes are read in another way then.
+    pub(crate) otherwise: Option<Box<Otherwise>>,
 }
 
 impl Source {
@@ -28,7 +31,14 @@ impl Source {
             Some(few) => (few, Some(program)),
             None => (program, None),
         };
-        Source { name: name.to_owned(), program, text: text.to_owned(), written }
+        Source { name: name.to_owned(), program, text: text.to_owned(), written, otherwise: None }
+    }
+
+    /// Another program with the same text, explored as it stands.
+    #[must_use]
+    pub(crate) fn with(&self, program: Program) -> Self {
+        let (name, text) = (self.name.clone(), self.text.clone());
+        Source { name, program, text, written: None, otherwise: None }
     }
 
     /// The parsed text. Edits and remarks are about its threads.

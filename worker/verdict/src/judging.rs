@@ -64,10 +64,16 @@ impl Judge<'_> {
     }
 
     fn kernel(&self, file: &File) -> Result<Answer> {
-        match kernel::read(file, &self.launch)? {
+        match kernel::read(file, &self.wanted())? {
             Kernel::Launches(candidates) => self.launches(file, candidates),
             Kernel::Rejected(errors) => Ok(Answer::rejected(file.name(), errors)),
         }
+    }
+
+    /// The launch that is asked for, under the profile in use.
+    fn wanted(&self) -> Wanted {
+        let profiles = &self.asked.profiles;
+        Wanted { letter: profiles.is_letter(), both: profiles.are_both(), ..self.launch.clone() }
     }
 
     /// Bounds of each exploration.
@@ -141,12 +147,16 @@ impl Judge<'_> {
         limits: &Limits,
         file: Option<&File>,
     ) -> Part {
-        let under = |switches: &Variants| match self.asked.with(switches) {
-            Ok(model) => self.quiet(&source, Ok(&*model), limits),
-            Err(error) => self.quiet(&source, Err(error), limits),
+        let under = |program: Option<&Program>, switches: &Variants| {
+            let other = program.map(|p| source.with(p.clone()));
+            let source = other.as_ref().unwrap_or(&source);
+            match self.asked.with(switches) {
+                Ok(model) => self.quiet(source, Ok(&*model), limits),
+                Err(error) => self.quiet(source, Err(error), limits),
+            }
         };
         let asking = Asking { under: &under, more: &|| self.host.more() };
-        let profile = self.asked.profiles.beside(&source.program, &judgement, &asking);
+        let profile = self.asked.profiles.beside(&source, &judgement, &asking);
         let stale = match file.is_some() && judgement.is_clean() && self.host.more() {
             true => self.stale(&source, limits),
             false => Vec::new(),
@@ -180,7 +190,8 @@ impl Judge<'_> {
 
     /// Whether the launch of a module is clean.
     fn is_clean(&self, file: &File, limits: &Limits) -> bool {
-        let Ok(Kernel::Launches(candidates)) = kernel::read(file, &self.launch) else { return false };
+        let wanted = Wanted { both: false, ..self.wanted() };
+        let Ok(Kernel::Launches(candidates)) = kernel::read(file, &wanted) else { return false };
         let mut all = candidates.iter().flat_map(|c| &c.sources);
         candidates.iter().all(|c| c.refused.is_none() && c.reserve.is_none())
             && all.all(|s| self.quiet(s, Ok(&self.asked.model), limits).is_clean())

@@ -23,11 +23,11 @@ pub(super) fn assumed(items: &[Placed]) -> BTreeSet<Note> {
         _ => false,
     };
     let behind = items[wait].line;
-    let note = |p: &Placed| Note {
-        line: p.line,
-        text: format!(
+    let note = |p: &Placed| {
+        let text = format!(
             "global memory is accessed before griddepcontrol.wait (line {behind}): it is assumed that no grid ahead of this one touches it"
-        ),
+        );
+        Note::new(p.line, text)
     };
     items[..wait].iter().filter(|p| touches(p)).map(note).collect()
 }

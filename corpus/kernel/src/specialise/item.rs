@@ -1,9 +1,10 @@
 //! The trace of a warp that was run ahead: its residual items, and its stores.
 
 use super::coverage::Course;
+use super::practice::Practice;
 use super::registers::Resize;
-use super::touch::{Mem, Touch};
-use moire_program::ir::{Op, Reg, Scope};
+use super::touch::{Kind, Mem, Touch};
+use moire_program::ir::{Op, Operand, Reg, Scope};
 use std::collections::BTreeSet;
 
 /// A remark about how the kernel was read.
@@ -13,6 +14,42 @@ pub struct Note {
     pub line: u32,
     /// The remark, one sentence.
     pub text: String,
+    /// The reading of practice that it is about.
+    pub practice: Option<Practice>,
+}
+
+impl Note {
+    /// A remark about no reading.
+    pub(crate) fn new(line: u32, text: impl Into<String>) -> Self {
+        Note { line, text: text.into(), practice: None }
+    }
+}
+
+/// How data is accessed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// Weakly.
+    Weak,
+    /// Relaxed, in this scope.
+    Relaxed(Scope),
+    /// Weakly, and everyone who executes the store writes these numbers ([`Practice::OneValue`]).
+    Agreed(Vec<i128>),
+}
+
+impl Manner {
+    /// Whether the access is strong.
+    pub(crate) fn is_strong(&self) -> bool {
+        matches!(self, Manner::Relaxed(_))
+    }
+}
+
+/// A store of the same numbers by everyone who executes it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Agreed {
+    pub(crate) line: u32,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) numbers: Vec<i128>,
 }
 
 /// A residual item of a warp.
@@ -24,8 +61,8 @@ pub(crate) enum Item {
     Data {
         /// Written, not read.
         write: bool,
-        /// The scope of relaxed accesses; none for weak ones.
-        strong: Option<Scope>,
+        /// How.
+        manner: Manner,
         /// Where.
         touch: Touch,
     },
@@ -52,6 +89,27 @@ pub(crate) struct Placed {
     /// Its lanes.
     pub(crate) lanes: u32,
     pub(crate) line: u32,
+}
+
+impl Placed {
+    /// The touch of a store of agreed numbers, and what it stores.
+    pub(crate) fn agreed(&self) -> Option<(&Touch, Agreed)> {
+        let (touch, numbers) = match &self.item {
+            Item::Data { manner: Manner::Agreed(numbers), touch, .. } => (touch, numbers.clone()),
+            Item::Op { op, touches } => match (op.as_ref(), touches.as_slice()) {
+                (Op::Store { src, .. }, [touch]) if touch.kind == Kind::Agreed => (
+                    touch,
+                    src.iter()
+                        .filter_map(|s| if let Operand::Imm(n) = s { Some(*n) } else { None })
+                        .collect(),
+                ),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let [(start, end)] = touch.ranges.as_slice() else { return None };
+        Some((touch, Agreed { line: self.line, start: *start, end: *end, numbers }))
+    }
 }
 
 /// A stored value.

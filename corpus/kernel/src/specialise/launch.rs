@@ -18,6 +18,8 @@ pub struct Launch {
     pub params: BTreeMap<u16, u64>,
     /// The values of fields of parameters that are structures, by position and first byte.
     pub fields: BTreeMap<(u16, u32), u64>,
+    /// Without the readings of practice ([`super::Practice`]).
+    pub letter: bool,
 }
 
 impl Launch {
@@ -42,6 +44,7 @@ impl Launch {
             cluster,
             params,
             fields: BTreeMap::new(),
+            letter: false,
         };
         launch.fits(kernel)?;
         Ok(launch)

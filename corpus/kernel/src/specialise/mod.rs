@@ -35,6 +35,7 @@ pub(crate) mod known;
 mod lanes;
 mod launch;
 mod need;
+mod practice;
 mod promised;
 mod registers;
 mod residual;
@@ -49,6 +50,7 @@ pub use coverage::{Class, Coverage, Loop, Missed};
 pub use item::Note;
 pub use launch::Launch;
 pub use need::Need;
+pub use practice::Practice;
 pub use sweep::{Sweep, sweep};
 
 use crate::Refusal;

@@ -252,7 +252,7 @@ impl<'r> Run<'r> {
             let (taken, passed) = (flow.fails[target.min(flow.fails.len() - 1)], flow.fails[state.pc + 1]);
             if taken != passed {
                 let text = "the check that this branch makes is assumed to hold";
-                self.warp.out.notes.insert(Note { line: statement.line, text: text.to_owned() });
+                self.warp.out.notes.insert(Note::new(statement.line, text));
                 state.pc = if passed { target } else { state.pc + 1 };
                 return Ok(Some(Progress::Going));
             }

@@ -19,14 +19,14 @@ pub(super) fn taken(kernel: &Kernel, items: &[Vec<Placed>]) -> Vec<Note> {
     let mut out = Vec::new();
     let elects = |w: &What| matches!(w, What::Core(Op::Control(Control::Elect { .. })));
     if let Some(statement) = kernel.body.iter().find(|s| elects(&s.what)) {
-        out.push(Note { line: statement.line, text: "elect.sync elects the first active lane".to_owned() });
+        out.push(Note::new(statement.line, "elect.sync elects the first active lane"));
     }
     let pointers =
         memories.iter().filter_map(|m| if let Mem::Param(n) = m { Some(n.to_string()) } else { None });
     let pointers: Vec<String> = pointers.collect();
     if pointers.len() > 1 {
         let text = format!("the pointers in parameters {} point to different memory", pointers.join(", "));
-        out.push(Note { line: 0, text });
+        out.push(Note::new(0, text));
     }
     let reads = |placed: &Placed| -> Vec<Mem> {
         match &placed.item {
@@ -44,12 +44,12 @@ pub(super) fn taken(kernel: &Kernel, items: &[Vec<Placed>]) -> Vec<Note> {
             "words that are read with an order or atomically, behind parameter {}, are 0 at the start",
             zero.join(", ")
         );
-        out.push(Note { line: 0, text });
+        out.push(Note::new(0, text));
     }
     if memories.iter().any(|m| matches!(m, Mem::Boxes(_))) {
         let text = "boxes of a tensor map at different coordinates are different memory, and have as many bytes as \
                     their mbarrier expects";
-        out.push(Note { line: 0, text: text.to_owned() });
+        out.push(Note::new(0, text));
     }
     out
 }

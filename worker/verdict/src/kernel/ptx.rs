@@ -5,15 +5,17 @@ use super::lowered::{Candidate, Kernel};
 use super::metadata::Metadata;
 use super::wanted::Wanted;
 use crate::input::{File, Rejected, Source};
+use crate::readings::{Otherwise, Reading, Relied};
 use anyhow::{Result, anyhow};
+use moire_explore::judge::Verdict;
 use moire_kernel::Refusal;
 use moire_kernel::ptx::{self, Module};
 use moire_kernel::specialise::{
-    Apart, Class, Launch, Missed, Need, Note, Part, Sweep, entry, lower_apart, lower_apart_for_any_data,
-    sweep,
+    Apart, Class, Launch, Missed, Need, Note, Part, Practice, Sweep, entry, lower_apart,
+    lower_apart_for_any_data, sweep,
 };
 use moire_program::text::{Diagnostic, decode};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Threads of a CTA where nothing says how many.
 const BLOCK: [u32; 3] = [128, 1, 1];
@@ -53,15 +55,19 @@ pub(crate) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
     let (tried, needs) = asked.tried().map_err(refused)?;
     let source = |program| Source::new(name, program, text);
     let mut candidates = Vec::new();
-    for Tried { launch, alone, lowered, any_data } in tried {
+    for one in tried {
+        let otherwise = asked.otherwise(&one);
+        let Tried { launch, alone, lowered, any_data } = one;
         let mut said = asked.said(&launch, alone, &needs);
         said.any_data = any_data.map(AnyData::new);
         match lowered {
             Ok(Apart { parts, notes, coverage, reserve }) => {
                 said.taken = taken(notes);
+                let mut otherwise = otherwise.map_or(Vec::new(), |o| o.parts(&parts)).into_iter();
                 said.coverage = Some(Covered::new(&coverage));
                 said.parts = parts.iter().map(|p| p.clusters.clone()).collect();
-                let sources = parts.into_iter().map(|p| source(p.program)).collect();
+                let mut sources: Vec<Source> = parts.into_iter().map(|p| source(p.program)).collect();
+                sources.iter_mut().for_each(|s| s.otherwise = otherwise.next().map(Box::new));
                 let reserve = reserve.map(|why| why.to_string());
                 candidates.push(Candidate { sources, launch: said, refused: None, reserve });
             }
@@ -71,6 +77,46 @@ pub(crate) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
         }
     }
     Ok(Kernel::Launches(candidates))
+}
+
+/// A launch that was run ahead under the profile that is not in use.
+struct Other {
+    lowered: Result<Apart, Refusal>,
+    /// The readings of practice, with the lines that rely on them.
+    relied: Vec<Relied>,
+}
+
+impl Other {
+    /// What stands beside each of these parts.
+    fn parts(self, parts: &[Part]) -> Vec<Otherwise> {
+        let Other { lowered, relied } = self;
+        let programs: Vec<Result<_, Verdict>> = match lowered {
+            Ok(apart) if apart.parts.iter().map(|p| &p.clusters).eq(parts.iter().map(|p| &p.clusters)) => {
+                let reserve = apart.reserve.map(|why| Verdict::Abstained(why.to_string()));
+                apart.parts.into_iter().map(|p| reserve.clone().map_or(Ok(p.program), Err)).collect()
+            }
+            Ok(_) => {
+                let why = "clusters that have something in common under one profile only";
+                parts.iter().map(|_| Err(Verdict::Abstained(why.to_owned()))).collect()
+            }
+            Err(Refusal::Bounded(why)) => parts.iter().map(|_| Err(Verdict::Bounded(why.clone()))).collect(),
+            Err(why) => parts.iter().map(|_| Err(Verdict::Abstained(why.to_string()))).collect(),
+        };
+        programs.into_iter().map(|program| Otherwise { program, relied: relied.clone() }).collect()
+    }
+}
+
+/// The readings of practice that notes are about, with their lines.
+fn relied(notes: &[Note]) -> Vec<Relied> {
+    let mut lines: BTreeMap<Practice, BTreeSet<u32>> = BTreeMap::new();
+    for note in notes {
+        note.practice.into_iter().for_each(|p| lines.entry(p).or_default().extend([note.line]));
+    }
+    let one = |(practice, lines): (Practice, BTreeSet<u32>)| Relied {
+        reading: Reading { setting: practice.setting(), says: practice.says().to_owned() },
+        lines,
+    };
+    lines.into_iter().map(one).collect()
 }
 
 /// A launch that was run ahead.
@@ -128,12 +174,32 @@ impl Asked<'_> {
         let block = args.block.or(beside.block.filter(|_| kernel.threads.is_none())).or(said);
         let cluster = args.cluster.or(beside.cluster.filter(|_| kernel.cluster.is_none()));
         let base = Launch::of(kernel, args.grid, block, cluster, args.params.clone())?;
-        let Sweep { launches, needs } = sweep(kernel, &Launch { fields: args.fields.clone(), ..base });
+        let base = Launch { fields: args.fields.clone(), letter: args.letter, ..base };
+        let Sweep { launches, needs } = sweep(kernel, &base);
         let mut out = Vec::new();
         for launch in launches {
             self.clusters(launch, &mut out);
         }
         Ok((out, needs))
+    }
+
+    /// The launch under the profile that is not in use, if a reading of practice makes a difference to it.
+    fn otherwise(&self, tried: &Tried) -> Option<Other> {
+        let notes = &tried.lowered.as_ref().ok().filter(|_| self.args.both)?.notes;
+        let own = relied(notes);
+        let run = || {
+            let launch = Launch { letter: !self.args.letter, ..tried.launch.clone() };
+            let lower = if tried.any_data.is_some() { lower_apart_for_any_data } else { lower_apart };
+            lower(self.kernel, &launch)
+        };
+        match self.args.letter {
+            true => {
+                let lowered = run();
+                let relied = lowered.as_ref().map_or(Vec::new(), |apart| relied(&apart.notes));
+                (!relied.is_empty()).then_some(Other { lowered, relied })
+            }
+            false => (!own.is_empty()).then(|| Other { lowered: run(), relied: own }),
+        }
     }
 
     /// Runs a launch ahead. Without a grid it gets a second cluster, so that clusters meet, unless the kernel does the same in
@@ -223,11 +289,19 @@ impl Asked<'_> {
     }
 }
 
-/// The first note of each text, by line.
+/// The first note of each text, by line. A reading of practice has all its lines.
 fn taken(notes: Vec<Note>) -> Vec<Taken> {
+    let relied = relied(&notes);
+    let lines = |n: &Note| {
+        let setting = n.practice?.setting();
+        let lines = &relied.iter().find(|r| r.reading.setting == setting)?.lines;
+        let all: Vec<String> = lines.iter().map(u32::to_string).collect();
+        (all.len() > 1).then(|| format!(" (lines {})", all.join(", ")))
+    };
     let mut seen = BTreeSet::new();
-    let first = notes.into_iter().filter(|n| seen.insert(n.text.clone()));
-    let mut out: Vec<Taken> = first.map(|n| Taken { line: n.line, text: n.text }).collect();
+    let first = notes.iter().filter(|n| seen.insert(n.text.clone()));
+    let text = |n: &Note| n.text.clone() + &lines(n).unwrap_or_default();
+    let mut out: Vec<Taken> = first.map(|n| Taken { line: n.line, text: text(n) }).collect();
     out.sort();
     out
 }

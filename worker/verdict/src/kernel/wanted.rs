@@ -17,4 +17,8 @@ pub struct Wanted {
     pub fields: BTreeMap<(u16, u32), u64>,
     /// Which kernel, where the module has several.
     pub entry: Option<String>,
+    /// Whether the letter is in use: lanes are read without readings of practice.
+    pub letter: bool,
+    /// Whether the other profile is asked beside the one in use.
+    pub both: bool,
 }

@@ -6,18 +6,20 @@
 //! An asynchronous access is over when its mbarrier says so, and who waits for that knows it (`order`). What conflicts with
 //! it here is what comes before it: one lane issues it, and other lanes may not have done yet what stands before it.
 //!
+//! Stores of agreed numbers (`Manner::Agreed`) conflict with everything but themselves.
+//!
 //! Some instructions are one access of the whole warp: the address that `tcgen05.alloc` writes is left out, and a bulk copy
 //! that several lanes issue together counts as one by the first of them.
 
 use super::course::Course;
-use crate::specialise::item::{Item, Placed};
+use crate::specialise::item::{Agreed, Item, Placed};
 use crate::specialise::residual::apart::uses;
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An access of some lanes to some bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Access {
     mem: Mem,
     start: u64,
@@ -27,6 +29,8 @@ pub(super) struct Access {
     strong: bool,
     /// Whether it may outlast its instruction until an mbarrier or a group says that it is over.
     outlasts: bool,
+    /// The store, if its numbers are agreed.
+    agreed: Option<Agreed>,
 }
 
 /// The accesses of a warp to bytes that several of its lanes touch and one writes, each with the number of its item.
@@ -52,8 +56,19 @@ fn each(placed: &Placed, touch: &Touch, write: bool) -> Vec<Access> {
     // The beginning and the end of an mbarrier are what its other uses must be ordered with.
     let write = if touch.kind == Kind::Barrier { !strong } else { write };
     let outlasts = touch.kind.together();
+    let agreed = placed.agreed().map(|a| a.1);
     let runs = touch.by_lanes(by_whom(placed)).into_iter().filter(|r| r.0 < r.1 && r.2 != 0);
-    runs.map(|(start, end, lanes)| Access { mem, start, end, lanes, write, strong, outlasts }).collect()
+    let of = |(start, end, lanes)| Access {
+        mem,
+        start,
+        end,
+        lanes,
+        write,
+        strong,
+        outlasts,
+        agreed: agreed.clone(),
+    };
+    runs.map(of).collect()
 }
 
 /// The lanes that an instruction acts for.
@@ -69,7 +84,8 @@ fn by_whom(placed: &Placed) -> u32 {
 
 fn is_strong(item: &Item, touch: &Touch) -> bool {
     match item {
-        Item::Data { strong, .. } => strong.is_some(),
+        Item::Data { manner, .. } => manner.is_strong(),
+        Item::Op { .. } if touch.kind == Kind::Agreed => false,
         Item::Op { op, .. } => match &**op {
             Op::Load { order, .. } => *order != LoadOrder::Weak,
             Op::Store { order, .. } => *order != StoreOrder::Weak,
@@ -105,7 +121,7 @@ pub(super) fn conflicts(
     let mut seen: BTreeMap<(usize, Access), (usize, usize)> = BTreeMap::new();
     let mut items = BTreeSet::new();
     for (item, access) in all.iter().filter(|a| a.1.lanes & lanes != 0) {
-        let access = Access { lanes: access.lanes & lanes, ..*access };
+        let access = Access { lanes: access.lanes & lanes, ..access.clone() };
         seen.entry((stretches[*item], access)).or_insert((*item, *item)).1 = *item;
         items.insert(*item);
     }
@@ -142,18 +158,28 @@ fn two(a: u32, b: u32) -> bool {
 /// Whether two of these accesses to one byte conflict.
 fn unordered(all: &[&Seen], turns: bool) -> bool {
     let lanes = |write: bool, strong: bool| {
-        let alike = |a: &Access| (a.write, a.strong, a.outlasts) == (write, strong, false);
-        all.iter().map(|a| a.0.1).filter(alike).fold(0, |m, a| m | a.lanes)
+        let alike = |a: &&Access| (a.write, a.strong, a.outlasts) == (write, strong, false);
+        all.iter().map(|a| &a.0.1).filter(alike).fold(0, |m, a| m | a.lanes)
     };
     let (weak, strong, read) = (lanes(true, false), lanes(true, true), lanes(false, false));
-    two(weak, weak | strong | read | lanes(false, true))
+    let others = strong | read | lanes(false, true);
+    two(weak, others)
+        || (two(weak, weak) && !all_agreed(all))
         || two(strong, read)
         || all.iter().filter(|a| a.0.1.outlasts).any(|a| all.iter().any(|k| overtakes(a, k, turns)))
 }
 
+/// Whether all weak writes are one store of agreed numbers.
+fn all_agreed(all: &[&Seen]) -> bool {
+    let mut writes =
+        all.iter().map(|a| &a.0.1).filter(|a| a.write && !a.strong && !a.outlasts).map(|a| &a.agreed);
+    let first = writes.next();
+    first.is_some_and(|first| first.is_some() && writes.all(|w| w == first))
+}
+
 /// Whether the access `k` of another lane stands before the asynchronous access `a` and conflicts with it.
 fn overtakes(a: &Seen, k: &Seen, turns: bool) -> bool {
-    let (later, earlier) = (a.0.1, k.0.1);
+    let (later, earlier) = (&a.0.1, &k.0.1);
     later != earlier
         && (turns || k.1.0 < a.1.1)
         && (later.write || earlier.write)

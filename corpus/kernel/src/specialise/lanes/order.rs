@@ -14,7 +14,7 @@
 //! of one lane is about what this lane has issued, so lanes that issue take part in it.
 
 use super::course::Course;
-use crate::specialise::item::{Item, Placed};
+use crate::specialise::item::{Item, Manner, Placed};
 use crate::specialise::touch::{Kind, Touch};
 use moire_program::ir::*;
 
@@ -99,7 +99,8 @@ impl<'w> Order<'w> {
 fn gives(item: &Item, fenced: bool) -> Gives {
     let gives = |release, acquire| Gives { release, acquire };
     match item {
-        Item::Data { strong: Some(_), write, .. } => gives(*write && fenced, !write && fenced),
+        Item::Data { manner: Manner::Relaxed(_), write, .. } => gives(*write && fenced, !write && fenced),
+        Item::Op { touches, .. } if is_agreed(touches) => Gives::default(),
         Item::Op { op, .. } => match &**op {
             Op::Load { order: LoadOrder::Weak, .. } | Op::Store { order: StoreOrder::Weak, .. } => {
                 Gives::default()
@@ -136,7 +137,7 @@ fn gives(item: &Item, fenced: bool) -> Gives {
 /// Whether the item is an access that order matters to.
 fn counts(item: &Item, contested: &dyn Fn(&Touch) -> bool) -> bool {
     match item {
-        Item::Data { touch, strong, write } => (strong.is_some() && *write) || contested(touch),
+        Item::Data { touch, manner, write } => (manner.is_strong() && *write) || contested(touch),
         Item::Op { op, touches } => match &**op {
             Op::Load { order, .. } => *order == LoadOrder::Weak && touches.iter().any(contested),
             Op::Tcgen05(Tcgen05::Alloc { .. }) => false,
@@ -149,13 +150,19 @@ fn counts(item: &Item, contested: &dyn Fn(&Touch) -> bool) -> bool {
 /// Whether the item is a write by which each of its lanes may release.
 fn writes_order(item: &Item) -> bool {
     match item {
-        Item::Data { strong: Some(_), write, .. } => *write,
+        Item::Data { manner: Manner::Relaxed(_), write, .. } => *write,
+        Item::Op { touches, .. } if is_agreed(touches) => false,
         Item::Op { op, .. } => match &**op {
             Op::Store { order, .. } => *order != StoreOrder::Weak,
             op => matches!(op, Op::Rmw { .. }),
         },
         _ => false,
     }
+}
+
+/// Whether these are the touches of a weak store of agreed numbers.
+fn is_agreed(touches: &[Touch]) -> bool {
+    touches.iter().any(|t| t.kind == Kind::Agreed)
 }
 
 fn groups(op: &Op) -> bool {

@@ -36,9 +36,9 @@ fn one(placed: &Placed, lanes: u32, warps: &BTreeSet<Reg>) -> Option<Placed> {
     let item = match &placed.item {
         Item::Others { mask, to } if here & mask == 0 => Item::Jump(*to),
         Item::Others { mask, .. } if here & !mask == 0 => return None,
-        Item::Data { write, strong, touch } => {
+        Item::Data { write, manner, touch } => {
             let touch = less(touch, lanes)?;
-            Item::Data { write: *write, strong: *strong, touch }
+            Item::Data { write: *write, manner: manner.clone(), touch }
         }
         Item::Op { op, touches } => {
             let touches = touches.iter().map(|t| less(t, lanes).unwrap_or_else(|| nothing(t))).collect();

@@ -9,14 +9,19 @@
 //! `m` is among `L`, and the rest does if another lane is. So twin and rest conflict there in exactly the instructions in
 //! which two lanes conflict, one of them `m`. Places with the same pattern become one (`residual::layout`).
 //!
+//! A store of agreed numbers does not conflict with itself. So each such store `k` has two more places for each lane: in one
+//! the twin has the store and the rest everything else, in the other the rest has the store and the twin everything else.
+//! What is no such store also has the place that both share.
+//!
 //! What the part does to others is done by the rest. The twin has only the synchronisation of the part, and these places.
 
 use super::part::by_the_warp;
 use super::parts::Together;
-use crate::specialise::item::{Item, Placed};
+use crate::specialise::item::{Agreed, Item, Manner, Placed};
 use crate::specialise::known::value::lanes;
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::{AsyncCopy, LoadOrder, Op, StoreOrder};
+use std::collections::BTreeSet;
 
 /// Bits of the number of a place; the first lane of the part and the warp stand above.
 const PLACE_BITS: u32 = 40;
@@ -33,6 +38,8 @@ struct Arena<'p> {
     mem: Mem,
     first: u64,
     part: &'p Together,
+    /// The stores of agreed numbers.
+    agreed: Vec<Agreed>,
 }
 
 /// The items of the twin and of the rest. `warp` is the number of the warp in its CTA.
@@ -43,7 +50,8 @@ pub(super) fn twins(
 ) -> [(u32, Vec<Placed>); 2] {
     let lane = part.lanes & part.lanes.wrapping_neg();
     let first = (u64::from(warp) << 5 | u64::from(part.lanes.trailing_zeros())) << PLACE_BITS;
-    let arena = Arena { mem: Mem::Lanes(cta), first, part };
+    let agreed: BTreeSet<Agreed> = items.iter().filter_map(|i| Some(i.1.agreed()?.1)).collect();
+    let arena = Arena { mem: Mem::Lanes(cta), first, part, agreed: agreed.into_iter().collect() };
     let all = |half, lanes: u32| {
         let items = items.iter().flat_map(|(n, placed)| arena.item(*n, placed, half));
         (lanes, items.map(|p| Placed { lanes, mask: None, ..p }).collect())
@@ -61,36 +69,56 @@ impl Arena<'_> {
 
     /// The access to places of the part that stands beside an access to data.
     fn own(&self, n: usize, placed: &Placed, half: Half) -> Option<Item> {
-        let (touch, strong, write) = match &placed.item {
-            Item::Data { touch, strong, write } => (touch, *strong, *write),
+        let agreed = placed.agreed().map(|a| a.1);
+        let (touch, manner, write) = match &placed.item {
+            Item::Data { touch, write, .. } if agreed.is_some() => (touch, Manner::Weak, *write),
+            Item::Data { touch, manner, write } => (touch, manner.clone(), *write),
             Item::Op { op, touches } => match &**op {
-                Op::Load { order: LoadOrder::Weak, .. } => (touches.first()?, None, false),
-                Op::Store { order: StoreOrder::Weak, .. } => (touches.first()?, None, true),
-                Op::AsyncCopy(AsyncCopy::Small(_)) => (touches.first()?, None, true),
+                Op::Load { order: LoadOrder::Weak, .. } => (touches.first()?, Manner::Weak, false),
+                Op::Store { order, .. } if agreed.is_some() || *order == StoreOrder::Weak => {
+                    (touches.first()?, Manner::Weak, true)
+                }
+                Op::AsyncCopy(AsyncCopy::Small(_)) => (touches.first()?, Manner::Weak, true),
                 _ => return None,
             },
             _ => return None,
         };
-        let touch = self.places(n, touch, placed.lanes, half)?;
+        let touch = self.places(n, (touch, placed.lanes), agreed.as_ref(), half)?;
         Some(match &placed.item {
             Item::Op { op, .. } if matches!(touch.kind, Kind::Small { .. }) => {
                 Item::Op { op: op.clone(), touches: vec![touch] }
             }
-            _ => Item::Data { write, strong, touch },
+            _ => Item::Data { write, manner, touch },
         })
     }
 
+    /// The copies of a place that a half touches with this store of agreed numbers, or with something else.
+    fn copies(&self, store: Option<&Agreed>, half: Half) -> Vec<u64> {
+        let own = if half == Half::Twin { [1, 2] } else { [2, 1] };
+        let each = (0u64..).zip(&self.agreed);
+        let each = each.map(|(k, one)| 2 * k + own[usize::from(Some(one) != store)]);
+        store.is_none().then_some(0).into_iter().chain(each).collect()
+    }
+
     /// The places that a half touches.
-    fn places(&self, n: usize, touch: &Touch, by: u32, half: Half) -> Option<Touch> {
+    fn places(
+        &self,
+        n: usize,
+        (touch, by): (&Touch, u32),
+        store: Option<&Agreed>,
+        half: Half,
+    ) -> Option<Touch> {
         let mut places = Vec::new();
+        let (copies, all) = (self.copies(store, half), 2 * self.agreed.len() as u64 + 1);
         for (start, end, by) in touch.by_lanes(by) {
             for (number, cell) in (0u64..).zip(&self.part.cells) {
                 let here = cell.stretch == self.part.stretches[n] && cell.mem == touch.mem;
                 if here && cell.start < end && start < cell.end {
                     let touches =
                         |m: &usize| if half == Half::Twin { by >> m & 1 == 1 } else { by & !(1 << m) != 0 };
-                    let at = |m: usize| self.first + (number << 5) + m as u64;
-                    places.extend(lanes(cell.lanes).filter(touches).map(|m| (at(m), at(m) + 1)));
+                    let at = |m: usize, copy: u64| self.first + ((number * all + copy) << 5) + m as u64;
+                    let here = lanes(cell.lanes).filter(touches);
+                    places.extend(here.flat_map(|m| copies.iter().map(move |c| (at(m, *c), at(m, *c) + 1))));
                 }
             }
         }

@@ -14,14 +14,12 @@
 //!
 //! Two stores of the same number by the same line are not counted as a race. All other pairs of unordered stores were
 //! races, and still are: a store to all copies races with the other store in its copy, and two agreed stores of different
-//! lines or numbers race on *marks*. With each agreed store, a warp writes its own mark of this store and reads the marks
-//! that other warps write with other stores.
+//! lines or numbers race on *marks* (`marks`).
 
 use crate::Refusal;
 use crate::specialise::item::{Item, Placed};
-use crate::specialise::touch::{Kind, Mem, Touch};
+use crate::specialise::touch::{Mem, Touch};
 use moire_program::ir::*;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Overlapping agreed words of a CTA, and the warps that have a copy.
 struct Region {
@@ -29,11 +27,7 @@ struct Region {
     start: u64,
     end: u64,
     warps: Vec<usize>,
-    /// Each agreed store (line, first byte, end, number) with the warps that make it.
-    stores: BTreeMap<Agreed, BTreeSet<usize>>,
 }
-
-type Agreed = (u32, u64, u64, i128);
 
 impl Region {
     fn holds(&self, touch: &Touch) -> bool {
@@ -46,18 +40,7 @@ impl Region {
             0 => touch.mem,
             n => Mem::Copy(self.cta, n),
         };
-        Touch { mem, ranges: touch.ranges.clone(), kind: Kind::Word, by: Vec::new() }
-    }
-
-    /// The marks of warps for one agreed store.
-    fn marks(&self, store: u32, warps: impl Iterator<Item = usize>) -> Touch {
-        let at = |n: usize| self.start * 64 + n as u64;
-        let place = warps.filter_map(|w| self.warps.iter().position(|s| *s == w));
-        let ranges = place.map(|n| (at(n), at(n) + 1)).collect();
-        let mem = Mem::Mark(self.cta, store);
-        let mut touch = Touch { mem, ranges, kind: Kind::Data, by: Vec::new() };
-        touch.join();
-        touch
+        Touch { mem, ranges: touch.ranges.clone(), kind: touch.kind, by: Vec::new() }
     }
 }
 
@@ -84,35 +67,26 @@ fn touches(item: &Item) -> &[Touch] {
     }
 }
 
-fn agreed(placed: &Placed) -> Option<(&Touch, Agreed)> {
-    let Item::Op { op, touches } = &placed.item else { return None };
-    let (Op::Store { src, .. }, [touch]) = (op.as_ref(), touches.as_slice()) else { return None };
-    let (Kind::Agreed, [(start, end)], [Operand::Imm(v)]) =
-        (touch.kind, touch.ranges.as_slice(), src.as_slice())
-    else {
-        return None;
-    };
-    Some((touch, (placed.line, *start, *end, *v)))
+/// The word of an agreed store, and its bytes.
+fn agreed(placed: &Placed) -> Option<(&Touch, (u64, u64))> {
+    let is_word = matches!(placed.item, Item::Op { .. });
+    placed.agreed().filter(|_| is_word).map(|(touch, store)| (touch, (store.start, store.end)))
 }
 
 /// The regions of agreed words, extended by overlapping words. Regions with accesses that are not simple are left out.
 fn regions(traces: &[Vec<Placed>]) -> Vec<Region> {
     let mut found: Vec<Region> = Vec::new();
-    for (touch, (_, start, end, _)) in traces.iter().flatten().filter_map(agreed) {
+    for (touch, run) in traces.iter().flatten().filter_map(agreed) {
         let Mem::Shared(cta) = touch.mem else { continue };
-        let (start, end) = closed(traces, touch.mem, (start, end));
+        let (start, end) = closed(traces, touch.mem, run);
         if !found.iter().any(|r| r.cta == cta && r.start < end && start < r.end) {
-            found.push(Region { cta, start, end, warps: Vec::new(), stores: BTreeMap::new() });
+            found.push(Region { cta, start, end, warps: Vec::new() });
         }
     }
     for region in &mut found {
-        for (warp, placed) in traces.iter().enumerate().flat_map(|(w, t)| t.iter().map(move |p| (w, p))) {
-            if let Some((_, store)) = agreed(placed).filter(|a| region.holds(a.0)) {
-                region.stores.entry(store).or_default().insert(warp);
-            }
-        }
-        let warps: BTreeSet<usize> = region.stores.values().flatten().copied().collect();
-        region.warps = warps.into_iter().collect();
+        let stores = |p: &Placed| agreed(p).is_some_and(|a| region.holds(a.0));
+        let storing = traces.iter().enumerate().filter(|(_, trace)| trace.iter().any(stores));
+        region.warps = storing.map(|(warp, _)| warp).collect();
     }
     found.retain(|r| traces.iter().flatten().all(|p| simple(r, p)));
     found
@@ -168,7 +142,7 @@ impl Writer<'_> {
     }
 
     fn item(&mut self, placed: Placed) -> Result<(), Refusal> {
-        let store = agreed(&placed).map(|a| a.1);
+        let is_agreed = agreed(&placed).is_some();
         let (line, mask, lanes) = (placed.line, placed.mask, placed.lanes);
         let push = |out: &mut Vec<Placed>, item: Item| out.push(Placed { item, mask, lanes, line });
         let (op, touch) = match &placed.item {
@@ -184,26 +158,15 @@ impl Writer<'_> {
                 return Ok(());
             }
         };
-        match (op, store) {
-            (Op::Store { proxy, space, ty, addr, src, .. }, store) => {
-                let order = StoreOrder::Weak;
-                let own = (0u32..).zip(&self.region.warps).find(|(_, w)| **w == self.warp).map(|(n, _)| n);
-                let op = Op::Store { order, proxy, space, ty, addr, src };
-                for (n, _) in
-                    (0..).zip(&self.region.warps).filter(|(n, _)| store.is_none() || Some(*n) == own)
-                {
+        match op {
+            Op::Store { .. } => {
+                let copies = (0u32..).zip(&self.region.warps);
+                for (n, _) in copies.filter(|(_, w)| !is_agreed || **w == self.warp) {
                     let touches = vec![self.region.copy(&touch, n)];
                     push(&mut self.out, Item::Op { op: Box::new(op.clone()), touches });
                 }
-                let Some(store) = store else { return Ok(()) };
-                for (n, (other, warps)) in (0..).zip(&self.region.stores) {
-                    let write = *other == store;
-                    let others = warps.iter().copied().filter(|w| (*w == self.warp) == write);
-                    let touch = self.region.marks(n, others);
-                    push(&mut self.out, Item::Data { write, strong: None, touch });
-                }
             }
-            (op @ Op::Load { .. }, _) => self.load(&op, &touch, &placed)?,
+            Op::Load { .. } => self.load(&op, &touch, &placed)?,
             _ => self.out.push(placed),
         }
         Ok(())

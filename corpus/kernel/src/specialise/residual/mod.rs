@@ -7,9 +7,10 @@ pub(crate) mod apart;
 mod boxes;
 mod layout;
 mod maps;
+mod marks;
 pub(super) mod tidy;
 
-use super::item::{Item, Placed, Trace};
+use super::item::{Item, Manner, Placed, Trace};
 use super::known::map::Map;
 use super::lanes::{self, Strand};
 use super::launch::Here;
@@ -20,6 +21,10 @@ use layout::Layout;
 use moire_program::ir::*;
 use moire_program::limits::{INSTRUCTIONS, REGISTERS};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The scope in which stores of agreed numbers are relaxed, so that they do not race with each other. What they do race with
+/// are `marks`.
+pub(super) const AGREED: Scope = Scope::Cta;
 
 /// What all warps have left, ready to become programs.
 pub(crate) struct Residue {
@@ -52,8 +57,10 @@ pub(crate) fn program(
     let warps = Layout::new(map, &param, &items)?;
     let each: Vec<(&Here, &[Placed])> =
         chosen.iter().map(|w| &places[*w]).zip(items.iter().copied()).collect();
-    let strands = lanes::strands(&each, &|touch| !warps.contested(touch).is_empty())?;
-    let parted = strands.len() > items.len();
+    let mut strands = lanes::strands(&each, &|touch| !warps.contested(touch).is_empty())?;
+    let ctas: Vec<u32> = strands.iter().map(|s| places[chosen[s.warp]].cta).collect();
+    let marked = marks::mark(&mut strands, &ctas);
+    let parted = marked || strands.len() > items.len();
     let items: Vec<&[Placed]> = strands.iter().map(|s| s.items.as_slice()).collect();
     let mut layout = if parted { Layout::new(map, &param, &items)? } else { warps };
     make_room(&mut layout, &items)?;
@@ -256,9 +263,9 @@ impl Maker<'_> {
                 let space = Space::SharedCta;
                 self.push(guard, Op::Load { order, proxy, space, ty, dst, addr: address }, line);
             }
-            Item::Data { write, strong, touch } => {
+            Item::Data { write, manner, touch } => {
                 for place in self.layout.contested(touch) {
-                    let op = self.data(*write, *strong, touch.mem, place)?;
+                    let op = self.data(*write, manner, touch.mem, place)?;
                     self.push(guard, op, line);
                 }
             }
@@ -293,7 +300,7 @@ impl Maker<'_> {
     fn data(
         &mut self,
         write: bool,
-        strong: Option<Scope>,
+        manner: &Manner,
         mem: Mem,
         (object, at, length): (ObjectId, u32, u32),
     ) -> Result<Op, Refusal> {
@@ -310,6 +317,11 @@ impl Maker<'_> {
             _ => 8,
         };
         let (proxy, ty) = (Proxy::Generic, Ty::U(bits));
+        let strong = match manner {
+            Manner::Weak => None,
+            Manner::Relaxed(scope) => Some(*scope),
+            Manner::Agreed(_) => Some(AGREED),
+        };
         if write {
             let order = strong.map_or(StoreOrder::Weak, StoreOrder::Relaxed);
             return Ok(Op::Store { order, proxy, space, ty, addr, src: vec![Operand::Imm(0)] });

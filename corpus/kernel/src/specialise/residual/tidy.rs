@@ -1,7 +1,7 @@
 //! Removes items without effect: labels that no item jumps to, jumps to the next item, repeated accesses of data, and
 //! fences next to a stronger one.
 
-use crate::specialise::item::{Item, Placed};
+use crate::specialise::item::{Item, Manner, Placed};
 use moire_program::ir::{FenceOrder, Op, Scope};
 use std::collections::BTreeSet;
 
@@ -65,11 +65,13 @@ fn leads_on(all: &[Placed], at: usize) -> bool {
 fn join(all: Vec<Placed>) -> Vec<Placed> {
     let mut out: Vec<Placed> = Vec::with_capacity(all.len());
     for mut placed in all {
-        if let Item::Data { write, strong, touch } = &mut placed.item {
+        if let Item::Data { write, manner, touch } = &mut placed.item
+            && !matches!(manner, Manner::Agreed(_))
+        {
             let run = out.iter_mut().rev().take_while(|p| matches!(p.item, Item::Data { .. }));
             let same = |p: &&mut Placed| {
                 (p.mask, p.lanes) == (placed.mask, placed.lanes)
-                    && matches!(&p.item, Item::Data { write: w, strong: x, touch: t } if (*w, *x, t.mem) == (*write, *strong, touch.mem))
+                    && matches!(&p.item, Item::Data { write: w, manner: m, touch: t } if (*w, &*m, t.mem) == (*write, &*manner, touch.mem))
             };
             if let Some(Placed { item: Item::Data { touch: earlier, .. }, .. }) = run.into_iter().find(same) {
                 earlier.ranges.append(&mut touch.ranges);

@@ -4,8 +4,10 @@ use super::ordered::number;
 use super::place::Place;
 use super::{Step, Then};
 use crate::Refusal;
-use crate::specialise::item::{Content, Item, Stored};
+use crate::specialise::item::{Content, Item, Manner, Stored};
 use crate::specialise::known::value::{Base, Lanes, Val, Why, lanes};
+use crate::specialise::practice::Practice;
+use crate::specialise::residual::AGREED;
 use crate::specialise::touch::{Kind, Mem, Spread, Touch};
 use crate::specialise::warp::State;
 use moire_program::ir::*;
@@ -163,11 +165,14 @@ pub(super) fn store(
     if !matches!(mem, Mem::Shared(_)) && lanes(step.mask).any(|l| asked(step, mem, at.get(l), whole)) {
         return store_asked(step, access, values, (mem, &at));
     }
-    let (Mem::Shared(cta), Some(one)) = (mem, at.one(step.mask)) else {
-        return data(step, true, mem, &at, whole);
-    };
     let bytes = access.ty.bytes();
-    let mut relaxed = false;
+    let numbers = one_value(step, values, &at, bytes);
+    let (Mem::Shared(cta), Some(one)) = (mem, at.one(step.mask)) else {
+        let several = step.mask.count_ones() > 1;
+        let agreed = numbers.filter(|_| several && step.relies(Practice::OneValue));
+        return moved(step, (true, agreed.map_or(Manner::Weak, Manner::Agreed)), mem, &at, whole);
+    };
+    let mut several = step.mask.count_ones() > 1;
     let mut words = Vec::new();
     for (i, value) in (0u32..).zip(values) {
         let start = step.shared_offset(one + u64::from(bytes * i))?;
@@ -176,27 +181,26 @@ pub(super) fn store(
             _ => Content::Opaque,
         };
         let stored = Stored { cta, at: start, bytes, content, line };
-        relaxed |= step.round().heap.repeated(&stored, step.warp.out.warp);
+        several |= step.round().heap.repeated(&stored, step.warp.out.warp);
         step.warp.out.stores.push(stored);
         words.push((start, content));
     }
-    if relaxed {
-        step.note("several warps store the same value here; this is not counted as a race");
-    }
+    let agreed = numbers.filter(|_| several && step.relies(Practice::OneValue));
     if !words.iter().any(|w| step.round().heap.wanted(cta, w.0, bytes)) {
         let by = Spread { at: Lanes::Same(one), bytes: u64::from(whole), mask: step.mask };
         let touch = Touch::spread(mem, Kind::Data, vec![by]);
-        return step.emit(Item::Data { write: true, strong: relaxed.then_some(Scope::Cta), touch });
+        let manner = agreed.map_or(Manner::Weak, Manner::Agreed);
+        return step.emit(Item::Data { write: true, manner, touch });
     }
     for (start, content) in words {
-        let kind = if relaxed { Kind::Agreed } else { Kind::Word };
+        let kind = if agreed.is_some() { Kind::Agreed } else { Kind::Word };
         let touch = Touch::one(mem, u64::from(start), bytes, kind);
         let value = match content {
             Content::Known(v) => i128::from(v),
             _ => 0,
         };
         let space = if cta == step.warp.here.cta { Space::SharedCta } else { Space::SharedCluster };
-        let order = if relaxed { StoreOrder::Relaxed(Scope::Cta) } else { StoreOrder::Weak };
+        let order = if agreed.is_some() { StoreOrder::Relaxed(AGREED) } else { StoreOrder::Weak };
         let addr = Address { base: Operand::Imm(0), offset: 0 };
         let ty = step.untyped(access.ty)?;
         let src = vec![Operand::Imm(value)];
@@ -204,6 +208,13 @@ pub(super) fn store(
         step.emit(Item::Op { op: Box::new(op), touches: vec![touch] })?;
     }
     Ok(())
+}
+
+/// The numbers that a store writes, if all lanes write the same to the same address.
+fn one_value(step: &Step<'_, '_>, values: &[Val], at: &Lanes, bytes: u32) -> Option<Vec<i128>> {
+    at.one(step.mask).filter(|_| bytes <= 8)?;
+    let one = |value: &Val| value.known()?.one(step.mask).map(i128::from);
+    values.iter().map(one).collect()
 }
 
 fn asked(step: &Step<'_, '_>, mem: Mem, at: u64, bytes: u32) -> bool {
@@ -247,13 +258,13 @@ pub(super) fn data(
     at: &Lanes,
     bytes: u32,
 ) -> Result<(), Refusal> {
-    moved(step, (write, None), mem, at, bytes)
+    moved(step, (write, Manner::Weak), mem, at, bytes)
 }
 
-/// Reads or writes this many bytes of data at the address of each lane, with relaxed accesses if a scope is given.
+/// Reads or writes this many bytes of data at the address of each lane, in some manner.
 pub(super) fn moved(
     step: &mut Step<'_, '_>,
-    (write, strong): (bool, Option<Scope>),
+    (write, manner): (bool, Manner),
     mem: Mem,
     at: &Lanes,
     bytes: u32,
@@ -262,12 +273,12 @@ pub(super) fn moved(
     let touch = Touch::spread(mem, Kind::Data, vec![by]);
     if write {
         step.overwritten(&touch)?;
-        let followed = |start, end| strong.is_some() || step.round().heap.asked(mem, start, end);
+        let followed = |start, end| manner.is_strong() || step.round().heap.asked(mem, start, end);
         let ranges = touch.ranges.iter().filter(|(start, end)| followed(*start, *end));
         if touch.mem.cta().is_none() {
             let opaque: Vec<_> = ranges.map(|(start, end)| (mem, *start, *end)).collect();
             step.warp.out.opaque.extend(opaque);
         }
     }
-    step.emit(Item::Data { write, strong, touch })
+    step.emit(Item::Data { write, manner, touch })
 }

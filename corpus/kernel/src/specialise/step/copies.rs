@@ -10,6 +10,7 @@ use super::{Made, Step, Then};
 use crate::Refusal;
 use crate::specialise::item::Content;
 use crate::specialise::known::value::{Base, Val};
+use crate::specialise::practice::Practice;
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
 
@@ -36,8 +37,8 @@ pub(super) fn copy(step: &mut Step<'_, '_>, op: &AsyncCopy) -> Result<Then, Refu
 }
 
 fn bulk(step: &mut Step<'_, '_>, bulk: &mut BulkCopy, made: &mut Made) -> Result<(), Refusal> {
-    if step.mask.count_ones() > 1 {
-        step.note("a bulk copy that lanes of a warp issue together is taken to be issued once");
+    if step.mask.count_ones() > 1 && !step.relies(Practice::Once) {
+        return step.abstain("a bulk copy that several lanes of a warp issue, each for itself");
     }
     let bytes = match bulk.bytes {
         Some(b) => match step.number(b, "the size of a copy")? {

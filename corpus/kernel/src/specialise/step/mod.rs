@@ -27,6 +27,7 @@ mod warpgroup;
 
 use super::item::{Content, Item, Note, Stored};
 use super::known::value::Val;
+use super::practice::Practice;
 use super::touch::{Mem, Touch};
 use super::warp::{Round, State, Warp};
 use crate::Refusal;
@@ -94,7 +95,18 @@ impl<'r> Step<'_, 'r> {
     /// Adds a remark about the statement.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         let line = self.line();
-        self.warp.out.notes.insert(Note { line, text: text.into() });
+        self.warp.out.notes.insert(Note::new(line, text));
+    }
+
+    /// Whether a reading of practice holds, with a remark that the statement relies on it.
+    pub(super) fn relies(&mut self, practice: Practice) -> bool {
+        let holds = !self.round().launch.letter;
+        if holds {
+            let text = format!("reading {}: {}", practice.setting(), practice.says());
+            let note = Note { practice: Some(practice), ..Note::new(self.line(), text) };
+            self.warp.out.notes.insert(note);
+        }
+        holds
     }
 
     /// Whether a register can affect a branch, an address or an operand of synchronisation.

@@ -7,6 +7,7 @@ use super::remote::remote_of;
 use super::{Step, Then};
 use crate::Refusal;
 use crate::ptx::{self, Statement, Updated};
+use crate::specialise::item::Manner;
 use crate::specialise::known::alu::Int;
 use crate::specialise::known::flow::effects;
 use crate::specialise::known::map::{LOCALS, PARAMS};
@@ -108,7 +109,7 @@ pub(super) fn updated(
     let scope = scope.map_or(Scope::Gpu, ptx::scope);
     let address = step.at(addr);
     if let Place::In(mem, at) = step.place(space, &address)? {
-        moved(step, (true, Some(scope)), mem, &at, bytes)?;
+        moved(step, (true, Manner::Relaxed(scope)), mem, &at, bytes)?;
     }
     let unknown = Val::Unknown(Why::Loaded(statement.line));
     effects(statement).0.iter().for_each(|r| step.set(*r, unknown.clone()));

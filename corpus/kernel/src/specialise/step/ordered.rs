@@ -5,7 +5,7 @@ use super::followed::operand_left;
 use super::place::Place;
 use super::{Made, Step, Then};
 use crate::Refusal;
-use crate::specialise::item::Content;
+use crate::specialise::item::{Content, Manner};
 use crate::specialise::known::value::{Base, Lanes, Val, Why};
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
@@ -24,7 +24,7 @@ pub(super) fn strong_load(
     if let Some(scope) = relaxed_scope(*order)
         && let Some((mem, at)) = apart(step, *space, address)?
     {
-        moved(step, (false, Some(scope)), mem, &at, bytes)?;
+        moved(step, (false, Manner::Relaxed(scope)), mem, &at, bytes)?;
         let line = step.line();
         dst.iter().for_each(|r| step.set(*r, Val::Unknown(Why::Loaded(line))));
         return Ok(Then::Next);
@@ -60,7 +60,7 @@ pub(super) fn strong_store(
     if let Some(scope) = scope
         && let Some((mem, at)) = apart(step, *space, address)?
     {
-        moved(step, (true, Some(scope)), mem, &at, bytes)?;
+        moved(step, (true, Manner::Relaxed(scope)), mem, &at, bytes)?;
         return Ok(Then::Next);
     }
     let touch = word(step, *space, address, bytes)?;
@@ -84,7 +84,7 @@ pub(super) fn update(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refusal> 
         && let Some((mem, at)) = apart(step, *space, &address)?
     {
         // Its value is not followed. As an access it is a relaxed write.
-        moved(step, (true, Some(*scope)), mem, &at, ty.bytes())?;
+        moved(step, (true, Manner::Relaxed(*scope)), mem, &at, ty.bytes())?;
         if let Some(dst) = dst {
             let line = step.line();
             step.set(*dst, Val::Unknown(Why::Loaded(line)));

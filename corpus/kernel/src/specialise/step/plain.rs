@@ -9,6 +9,7 @@ use crate::ptx::{Sort, Statement, Sum, sort};
 use crate::specialise::known::arms::{ASSERT_FAIL, called};
 use crate::specialise::known::flow::effects;
 use crate::specialise::known::value::{Val, Why};
+use crate::specialise::practice::Practice;
 use moire_isa::{Call, Instr};
 
 pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, instr: &Instr) -> Result<Then, Refusal> {
@@ -74,8 +75,11 @@ fn computed(
     if step.mask == 0 {
         return Ok(Then::Next);
     }
-    if matches!(sum, Sum::Activemask) {
-        step.note("activemask is taken to give the lanes that come here together");
+    if matches!(sum, Sum::Activemask) && !step.relies(Practice::Together) {
+        for r in written {
+            step.set(r, Val::Unknown(Why::Computed(statement.line)));
+        }
+        return Ok(Then::Next);
     }
     if let Some(then) = followed(step, sum, &written)? {
         return Ok(then);

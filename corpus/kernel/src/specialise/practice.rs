@@ -1,0 +1,51 @@
+//! Readings of practice about lanes that run together: the letter does not grant them, shipped kernels rely on them.
+//!
+//! Each is one promise, with the page that supports it. A launch is run ahead with all of them, or by the letter with none.
+
+/// A reading of practice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Practice {
+    /// BW: who stores one value to one word by one instruction does not race.
+    OneValue,
+    /// UB: a bulk copy that lanes execute together is issued once.
+    Once,
+    /// AM: `activemask` gives the lanes that come there together.
+    Together,
+}
+
+impl Practice {
+    /// The name of its switch.
+    pub fn switch(self) -> &'static str {
+        match self {
+            Practice::OneValue => "BW",
+            Practice::Once => "UB",
+            Practice::Together => "AM",
+        }
+    }
+
+    /// The setting of its switch.
+    pub fn setting(self) -> String {
+        format!("{}=B", self.switch())
+    }
+
+    /// What the letter says (A), what the reading says (B), and the page.
+    pub fn says(self) -> &'static str {
+        match self {
+            Practice::OneValue => {
+                "weak stores of one value to one word by one instruction, of lanes of a warp, or of warps of a CTA in its shared \
+                 memory, are A in a race, B not: one of them remains, and all are the same (CUDA C++ Programming Guide, SIMT \
+                 architecture: which thread performs the final write is undefined)"
+            }
+            Practice::Once => {
+                "a bulk copy that lanes of a warp execute together with the same operands is A issued by each of them, B issued \
+                 once (CUDA Binary Utilities, instruction set reference: such a copy becomes UBLKCP or UTMASTG, \
+                 which take uniform registers of the warp)"
+            }
+            Practice::Together => {
+                "activemask gives A any set of lanes with the executing one (PTX ISA, activemask; CUDA C++ Programming Guide, \
+                 __activemask), B the lanes that come there together (CUDA blog, Using CUDA Warp-Level Primitives: opportunistic \
+                 warp-level programming)"
+            }
+        }
+    }
+}
