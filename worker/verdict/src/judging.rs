@@ -25,6 +25,9 @@ use moire_program::loops::has_loops;
 use moire_program::text::{Format, decode, instruction};
 use moire_program::validate::validate;
 
+/// Consistency checks of a part of a kernel under the profile that is not in use, if the one in use needed fewer.
+const BESIDE_CHECKS: u64 = 1_000;
+
 /// How the programs of a file are judged.
 pub struct Judge<'a> {
     /// What is asked about every program.
@@ -147,12 +150,17 @@ impl Judge<'_> {
         limits: &Limits,
         file: Option<&File>,
     ) -> Part {
+        let spent = judgement.summary.checks.max(BESIDE_CHECKS);
+        let beside = match file {
+            Some(_) => Limits { checks: spent.min(limits.checks), ..*limits },
+            None => *limits,
+        };
         let under = |program: Option<&Program>, switches: &Variants| {
             let other = program.map(|p| source.with(p.clone()));
             let source = other.as_ref().unwrap_or(&source);
             match self.asked.with(switches) {
-                Ok(model) => self.quiet(source, Ok(&*model), limits),
-                Err(error) => self.quiet(source, Err(error), limits),
+                Ok(model) => self.quiet(source, Ok(&*model), &beside),
+                Err(error) => self.quiet(source, Err(error), &beside),
             }
         };
         let asking = Asking { under: &under, more: &|| self.host.more() };
