@@ -115,6 +115,11 @@ fn difference(lab: &Told, program: &Program, model: &Model) -> Result<Option<Str
     if broken(&lab.words) && broken(&ours) {
         return Ok(None);
     }
+    // Where a race leaves a value open that steers, the lab reads the newest write.
+    let both_race = ours.contains("race") && lab.words.contains("race");
+    if lab.pairs.is_none() && both_race {
+        return Ok(None);
+    }
     if ours != lab.words {
         return Ok(Some(format!("{ours:?} here, {:?} there", lab.words)));
     }

@@ -43,8 +43,16 @@ def used(code, reg):
     return reg is not None and any((o.pred and o.pred[0] == reg) or o.rs == reg for o in code)
 
 
-def refuse(prog):
-    """Waits are by parity here, so no barrier may complete a third phase; and some values are not the same."""
+def overwritten(prog, place, wanted):
+    """whether a store may leave less at a place than a wait wants: here the wait then hangs, in the lab it reads an older write"""
+    each = [(o, l, n) for n, code in prog.warps for o in code if o.k == 'sst' for l in lanes.lanes_of(o.mask, n)]
+    return any(o.at(l, n) == place and o.v < wanted for o, l, n in each)
+
+
+def refuse(prog, answer):
+    """Waits are by parity here, so no barrier may complete a third phase; and the lab does not let a test count as a wait."""
+    if answer.proto and any(o.k == 'mt' for _, code in prog.warps for o in code):
+        raise Untold('a test that may count as a wait')
     for place in elements(prog, {'arr', 'mw', 'mt'}):
         if arrivals(prog, place) >= 2 * count(prog, place):
             raise Untold('two phases of an mbarrier')
@@ -52,6 +60,8 @@ def refuse(prog):
         for o in code:
             if o.k in ('mw', 'mt') and o.v > 0:
                 raise Untold('a wait for a later phase')
+            if o.k == 'swait' and any(overwritten(prog, o.at(l, n), o.v) for l in lanes.lanes_of(o.mask, n)):
+                raise Untold('a wait for a value that may be overwritten')
             inside = all(o.m >> lanes.FUN[o.f](l, n) & 1 for l in lanes.lanes_of(o.mask, n))
             if o.k == 'shf' and not (inside and o.rs) and used(code, o.r):
                 raise Untold('a shuffle from nobody')
@@ -135,8 +145,8 @@ class Text:
         }.get(o.k, lambda: PLAIN[o.k])()
 
 
-def written(prog):
-    refuse(prog)
+def written(prog, answer):
+    refuse(prog, answer)
     t = Text(prog)
     t.add('moire "lab"', '.global .b32 source;')
     memory, barriers = elements(prog, lanes.DATA | lanes.STRONG), elements(prog, lanes.MB)
@@ -155,7 +165,7 @@ def written(prog):
 
 def told(name, prog, answer):
     try:
-        text = written(prog)
+        text = written(prog, answer)
     except Untold as why:
         print('-', why)
         return
