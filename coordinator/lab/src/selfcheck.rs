@@ -41,7 +41,8 @@ pub(crate) struct SelfCheck {
     /// Kind of programs drawn
     #[arg(long, value_enum, default_value_t = Drawn::Mixed)]
     draw: Drawn,
-    /// Compare under these models (repeatable) [default: all shipped; for tcgen05 `ptx`, for tile-ir `tile-ir`]
+    /// Compare under these models (repeatable), with switches behind commas: `ptx,EX=B,profile=practice` [default: all
+    /// shipped; for tcgen05 and lanes `ptx`, for tile-ir `tile-ir`]
     #[arg(long = "model", value_name = "MODEL")]
     models: Vec<String>,
     /// Compare each program also under one of N random settings of the switches of `ptx`, or of `tile-ir` for tile
@@ -159,11 +160,10 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
     refuse(args)?;
     let named: Vec<&str> = args.models.iter().map(String::as_str).collect();
     let names = if named.is_empty() { args.draw.models() } else { named };
-    let load = |n: &&str| load_model(n, &Variants::new());
-    let models: Vec<Model> = names.iter().map(load).collect::<Result<_>>()?;
-    let (strong, weak) = (load(&"sc")?, load(&"ptx")?);
+    let models: Vec<Model> = names.iter().map(|n| read(n)).collect::<Result<_>>()?;
+    let (strong, weak) = (read("sc")?, read("ptx")?);
     let switched = args.draw.switched();
-    let plain = load(&switched)?;
+    let plain = read(switched)?;
     let from = args.settings_from.unwrap_or(args.seed);
     let random = random_settings(&plain, from, args.settings);
     let settings: Vec<Model> = random.iter().map(|v| load_model(switched, v)).collect::<Result<_>>()?;
@@ -209,6 +209,17 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
         (true, true) => exit::INCOMPLETE,
         (true, false) => exit::CLEAN,
     })
+}
+
+/// Loads a model, with the switches behind its name.
+fn read(words: &str) -> Result<Model> {
+    let mut words = words.split(',');
+    let name = words.next().unwrap_or_default();
+    let switch = |word: &str| match word.split_once('=') {
+        Some((switch, value)) => Ok((switch.to_owned(), value.to_owned())),
+        None => bail!("`{word}` is no switch with a value, such as `EX=B`"),
+    };
+    load_model(name, &words.map(switch).collect::<Result<_>>()?)
 }
 
 fn refuse(args: &SelfCheck) -> Result<()> {
@@ -327,6 +338,16 @@ mod tests {
     struct Line {
         #[command(flatten)]
         args: SelfCheck,
+    }
+
+    #[test]
+    fn a_model_has_the_switches_behind_its_name() {
+        let model = read("ptx,EX=B,WL=B").expect("the model loads");
+        assert_eq!(
+            (model.variant("EX"), model.variant("WL"), model.variant("RV")),
+            (Some("B"), Some("B"), Some("A"))
+        );
+        assert!(read("ptx,EX").is_err());
     }
 
     #[test]
