@@ -8,6 +8,7 @@ use super::draw_counting::counting_program;
 use super::draw_lanes::lanes_program;
 use super::draw_literal::literal_program;
 use super::draw_mbarrier::mbarrier_program;
+use super::draw_meetings::meetings_program;
 use super::draw_pairs::allocation_program;
 use super::draw_tensor::tensor_program;
 use super::in_order::in_order;
@@ -191,9 +192,14 @@ pub fn tcgen05(seed: u64) -> Option<Program> {
     }
 }
 
-/// Draws warps of two to four lanes: each lane a thread, and joined ones in turns. `None` if the drawn text is refused.
+/// Draws warps of two to four lanes: joined ones, ones that meet between what they do in tensor memory and at an mbarrier,
+/// and most of the time others, each lane a thread. `None` if the drawn text is refused.
 pub fn warps(seed: u64) -> Option<Program> {
-    if seed.is_multiple_of(5) { lanes_program(seed / 5) } else { literal_program(seed) }
+    match seed % 5 {
+        0 => lanes_program(seed / 5),
+        1 => meetings_program(seed),
+        _ => literal_program(seed),
+    }
 }
 
 /// Draws `count` random settings of a model's switches; most switches keep their default.

@@ -11,6 +11,7 @@ pub mod draw_crowd;
 pub mod draw_lanes;
 pub mod draw_literal;
 pub mod draw_mbarrier;
+pub mod draw_meetings;
 pub mod draw_pairs;
 pub mod draw_tensor;
 pub mod draw_tile;

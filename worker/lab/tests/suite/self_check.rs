@@ -17,7 +17,7 @@ use moire_lab::differential::draw_mbarrier::mbarrier_program;
 use moire_lab::differential::draw_pairs::allocation_program;
 use moire_lab::differential::draw_tensor::tensor_program;
 use moire_lab::differential::grow::grow;
-use moire_lab::differential::{Comparison, compare_planted, naive_leaves};
+use moire_lab::differential::{Comparison, compare_planted, difference, naive_leaves};
 use moire_naive::{NaiveLimits, weigh};
 use moire_program::ir::*;
 use moire_program::text::{Format, parse};
@@ -408,6 +408,25 @@ fn planted_bugs_are_found() {
         }
     }
     panic!("not noticed: {left:?}");
+}
+
+/// Each reading of what lanes do to each other changes the executions of some drawn warp, so comparing under it means something.
+#[test]
+fn readings_of_lanes_change_drawn_warps() {
+    let limits = NaiveLimits { candidates: 1_000, ..NaiveLimits::default() };
+    let letter = model("ptx", &Variants::new());
+    for switch in ["EX", "WL", "RV"] {
+        let reading = model("ptx", &Variants::from([(switch.to_owned(), "B".to_owned())]));
+        let leaves = |p: &Program, m: &Model| naive_leaves(p, m, &limits).ok().map(|(leaves, _)| leaves);
+        let told = |seed: &u64| {
+            let Some(program) = warps(*seed) else { return false };
+            let both = leaves(&program, &letter).zip(leaves(&program, &reading));
+            both.is_some_and(|(a, b)| difference(&a, &b).is_some())
+        };
+        let seed = (0..2_000).find(told);
+        eprintln!("{switch}: seed {seed:?}");
+        assert!(seed.is_some(), "no drawn warp depends on {switch}");
+    }
 }
 
 /// Every bug planted in what lanes do together is found within a thousand warps.
