@@ -97,6 +97,7 @@ impl<'a> Engine<'a> {
                 .collect(),
             exited: false,
             held: false,
+            met: false,
             loads: Vec::new(),
             copies: 0,
             allocations: 0,

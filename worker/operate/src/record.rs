@@ -160,6 +160,12 @@ pub(crate) enum Barrier {
         mask: u32,
         form: Option<Exchange>,
     },
+    /// Threads of a warp at an instruction of this name, which the whole warp executes. No order passes.
+    Whole {
+        cta: usize,
+        warp: u16,
+        name: &'static str,
+    },
 }
 
 /// The content of a record.

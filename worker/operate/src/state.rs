@@ -24,6 +24,8 @@ pub(crate) struct ThreadState {
     pub(crate) exited: bool,
     /// Arrived at a barrier and waits there.
     pub(crate) held: bool,
+    /// It has met the rest of its warp at the instruction that it executes next.
+    pub(crate) met: bool,
     pub(crate) loads: Vec<Loading>,
     /// Number of copies so far, where instances are told apart.
     pub(crate) copies: u32,

@@ -14,7 +14,7 @@ use crate::planted::Planted;
 use crate::record::{Barrier, What};
 use crate::rows;
 use crate::state::{Meeting, State};
-use moire_program::ir::{BarKind, Control, Instr, MbarrierOp, Op};
+use moire_program::ir::{BarKind, Control, Instr, MbarrierOp, Op, Tcgen05};
 
 /// Lanes of all threads of a CTA.
 fn lanes_of(e: &Engine<'_>, cta: usize) -> u32 {
@@ -54,6 +54,16 @@ pub(super) fn meet(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<bool
         },
         _ => return Ok(true),
     };
+    come(e, s, at, (barrier, count, waits))
+}
+
+/// Arrives at a barrier that names so many threads, or none, and may wait there. Returns whether the thread goes on.
+fn come(
+    e: &mut Engine<'_>,
+    s: &mut State,
+    at: At<'_>,
+    (barrier, count, waits): (Barrier, Option<u32>, bool),
+) -> Result<bool, Stop> {
     if count == Some(0) {
         return Err(at.abstain("a barrier count of zero"));
     }
@@ -106,11 +116,39 @@ fn lanes_meet(e: &Engine<'_>, s: &State, at: At<'_>, control: &Control) -> Resul
         *t != at.thread && p.warp == place.warp && p.mask & mask != 0
     };
     let company = place.mask != 0 && e.layout.ctas[at.cta].iter().any(other);
+    lives(e, at, company)?;
+    Ok(company.then_some(Barrier::Lanes { cta: at.cta, warp: place.warp, mask, form }))
+}
+
+/// Abstains where lanes that meet order the life of an mbarrier.
+fn lives(e: &Engine<'_>, at: At<'_>, company: bool) -> Result<(), Stop> {
     let dies = |i: &Instr| matches!(&i.op, Op::Mbarrier(m) if m.op == MbarrierOp::Inval);
     if company && e.settings.lanes_order_life && e.program.threads.iter().flat_map(|t| &t.body).any(dies) {
         return Err(at.abstain("an exchange of lanes that orders the life of an mbarrier"));
     }
-    Ok(company.then_some(Barrier::Lanes { cta: at.cta, warp: place.warp, mask, form }))
+    Ok(())
+}
+
+/// Waits for the other threads of the warp before an instruction that the whole warp executes (`.sync.aligned`). Returns whether
+/// the thread waits.
+pub(super) fn gather(e: &mut Engine<'_>, s: &mut State, at: At<'_>, op: &Tcgen05) -> Result<bool, Stop> {
+    let single = op.by_one_thread() || matches!(op, Tcgen05::FenceBefore | Tcgen05::FenceAfter);
+    let (warp, name) = (e.program.threads[at.thread].place.warp, op.name());
+    let other = |t: &usize| *t != at.thread && takes_part(e, *t, (warp, name));
+    let company = takes_part(e, at.thread, (warp, name)) && e.layout.ctas[at.cta].iter().any(other);
+    if single || !company || s.threads[at.thread].met {
+        return Ok(false);
+    }
+    lives(e, at, true)?;
+    let goes = come(e, s, at, (Barrier::Whole { cta: at.cta, warp, name }, None, true))?;
+    Ok(!goes)
+}
+
+/// Whether a thread has named lanes of a warp, and an instruction of this name.
+fn takes_part(e: &Engine<'_>, thread: usize, (warp, name): (u16, &str)) -> bool {
+    let thread = &e.program.threads[thread];
+    let has = |i: &Instr| i.op.extended() == Some(name);
+    thread.place.warp == warp && thread.place.mask != 0 && thread.body.iter().any(has)
 }
 
 /// Whether other threads take part in an election.
@@ -145,6 +183,9 @@ fn all_there(e: &Engine<'_>, s: &State, barrier: Barrier) -> bool {
                 place.warp != warp || !named || there(*t)
             })
         }
+        Barrier::Whole { cta, warp, name } => {
+            e.layout.ctas[cta].iter().all(|t| !takes_part(e, *t, (warp, name)) || there(*t))
+        }
     }
 }
 
@@ -176,7 +217,8 @@ fn complete(e: &mut Engine<'_>, s: &mut State, barrier: Barrier, line: u32) -> R
     let held = vector(e, s, first);
     empty(e, s, first);
     let warp = matches!(barrier, Barrier::Warp { .. });
-    let bare = matches!(barrier, Barrier::Lanes { .. });
+    let whole = matches!(barrier, Barrier::Whole { .. });
+    let bare = whole || matches!(barrier, Barrier::Lanes { .. });
     let reach = Reach {
         ordered: !(bare || warp && e.settings.unordered_warp_barrier),
         levels: !(bare || warp && e.settings.bare_warp_barrier),
@@ -193,7 +235,8 @@ fn complete(e: &mut Engine<'_>, s: &mut State, barrier: Barrier, line: u32) -> R
         s.rows.set(e.carriers.thread(thread) + row::FACTS, generation);
         if s.threads[thread].held {
             s.threads[thread].held = false;
-            s.threads[thread].pc += 1;
+            s.threads[thread].met = whole;
+            s.threads[thread].pc += usize::from(!whole);
         }
     }
     Ok(())
@@ -275,7 +318,9 @@ pub(crate) fn without(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Resul
         .copied()
         .filter(|b| match b {
             Barrier::Cta { cta: c, part: None, .. } => *c == cta,
-            Barrier::Warp { cta: c, .. } | Barrier::Lanes { cta: c, .. } => *c == cta,
+            Barrier::Warp { cta: c, .. } | Barrier::Lanes { cta: c, .. } | Barrier::Whole { cta: c, .. } => {
+                *c == cta
+            }
             Barrier::Cta { .. } => false,
         })
         .collect();

@@ -139,10 +139,7 @@ fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<Moved, Stop>
             }
             _ => mbarrier::operation(e, s, at, op).map(|()| Moved::On),
         },
-        Op::Tcgen05(op @ (Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. })) => {
-            allocator::allocator(e, s, at, op).map(moved)
-        }
-        Op::Tcgen05(op) => tensor::tensor(e, s, at, op).map(|()| Moved::On),
+        Op::Tcgen05(op) => tensor_core(e, s, at, op),
         Op::AsyncCopy(op) => copy::copy(e, s, at, op).map(|()| Moved::On),
         Op::Control(Control::Elect { .. } | Control::Collective(_)) => {
             let goes = barrier::meet(e, s, at)?;
@@ -152,6 +149,25 @@ fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<Moved, Stop>
         Op::Control(_) => copy::control(e, s, at).map(|()| Moved::On),
         op => Err(at.abstain(name(op))),
     }
+}
+
+/// An instruction of the tensor cores: the lanes of a warp meet before one that the whole warp executes.
+fn tensor_core(e: &mut Engine<'_>, s: &mut State, at: At<'_>, op: &Tcgen05) -> Result<Moved, Stop> {
+    if barrier::gather(e, s, at, op)? {
+        return Ok(Moved::Blocked);
+    }
+    let goes = match op {
+        Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => {
+            allocator::allocator(e, s, at, op)?
+        }
+        _ => {
+            tensor::tensor(e, s, at, op)?;
+            s.threads[at.thread].met = false;
+            return Ok(Moved::On);
+        }
+    };
+    s.threads[at.thread].met &= !goes;
+    Ok(if goes { Moved::Waited } else { Moved::Blocked })
 }
 
 /// The name of an instruction that no step executes.
