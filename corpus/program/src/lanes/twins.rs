@@ -15,6 +15,10 @@ use super::sites::{Site, overlap};
 /// Most accesses of a thread whose places differ by lane.
 const ACCESSES: usize = 200;
 
+/// Most pairs of accesses of two lanes that are compared; a few seconds. A part with more has a thread a lane, and no engine
+/// takes so many events.
+const PAIRS: usize = 1 << 29;
+
 /// Pairs of lanes, as positions in the part, of which one must be in two threads.
 type Wanted = Vec<(usize, usize)>;
 
@@ -41,6 +45,9 @@ fn wanted(part: &Part<'_>, sites: &[Site]) -> Option<Vec<Wanted>> {
     let mut out: Vec<Wanted> = Vec::new();
     if part.has(Planted::NoTwins) || !part.several() {
         return Some(out);
+    }
+    if (sites.len() * part.lanes.len()).saturating_pow(2) > PAIRS {
+        return None;
     }
     for (n, a) in sites.iter().enumerate() {
         for b in sites[n..].iter().filter(|b| may_race(part, a, b)) {

@@ -3,6 +3,7 @@
 use moire_program::ir::Program;
 use moire_program::lanes::{joined, literal, reduced};
 use moire_program::text::{Format, parse, print};
+use std::time::{Duration, Instant};
 
 /// A warp of 32 lanes with this body; `x0`, `x1`: the word of a lane and of the next one, `z`: lane 0.
 fn warp(body: &str) -> Program {
@@ -88,4 +89,12 @@ fn elections_that_ask_about_each_other_end() {
     assert_eq!(joined(&program).threads.len(), 2);
     let program = warp("elect.sync _|e, 1; elect.sync _|g, 0xfffffffe;");
     assert_eq!(joined(&program).threads.len(), 2);
+}
+
+#[test]
+fn a_warp_with_very_many_accesses_is_not_compared_for_long() {
+    let body: String = (0..8_000).map(|n| format!("st.weak.shared.u32 [x0+{}], 1;\n", n % 900 * 4)).collect();
+    let (program, begin) = (warp(&body), Instant::now());
+    assert_eq!(joined(&program).threads.len(), 32);
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
 }
