@@ -175,7 +175,7 @@ pub(crate) enum What {
     Tensor(Tensor),
     Init(Object),
     Inval(Object),
-    /// An operation on an mbarrier that some instruction invalidates.
+    /// An operation on an mbarrier that some instruction invalidates, or an asynchronous one on an mbarrier of a CTA that exits.
     Use(Object),
     /// A wait observed the last complete phase.
     Observed(Object),

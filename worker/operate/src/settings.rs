@@ -99,6 +99,10 @@ pub struct Settings {
     pub exited_skipped: bool,
     /// RV: a rendezvous of lanes orders the life of an mbarrier.
     pub lanes_order_life: bool,
+    /// XC: copies and products may outlive the CTA whose memory they work on.
+    pub copies_outlive: bool,
+    /// XM: asynchronous arrivals may outlive the CTA whose mbarrier they are at.
+    pub arrivals_outlive: bool,
     /// Q4: an asynchronous event stands where it was issued.
     pub stands_at_issue: bool,
     /// Q5: a relaxed cluster barrier synchronises.
@@ -141,6 +145,8 @@ impl Settings {
             lanes_complete: false,
             exited_skipped: false,
             lanes_order_life: false,
+            copies_outlive: false,
+            arrivals_outlive: false,
             stands_at_issue: false,
             relaxed_cluster_synchronises: false,
             free_write_after_read: false,
@@ -233,6 +239,8 @@ impl Settings {
             lanes_complete: b("WL"),
             exited_skipped: b("EX"),
             lanes_order_life: b("RV"),
+            copies_outlive: b("XC"),
+            arrivals_outlive: b("XM"),
             stands_at_issue: is("Q4", "A"),
             relaxed_cluster_synchronises: b("Q5"),
             free_write_after_read: b("Q11") || is("Q11", "C"),

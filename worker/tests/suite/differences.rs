@@ -187,6 +187,8 @@ const OUT_OF_REACH: &[(&str, &str)] = &[
     ("ptx:TQ24=B", "tcgen05/launch-exit-pending"),
     ("ptx:TQ26=B", "tcgen05/dealloc-mma"),
     ("ptx:TQ29=B", "tcgen05/launch-pair-not-started"),
+    ("ptx:XC=B", "exit/store-pending"),
+    ("ptx:XM=B", "exit/commit-pending"),
 ];
 
 fn elsewhere(b: &str) -> Option<&'static str> {

@@ -1,7 +1,10 @@
 //! CTAs that start and exit: whose memory an instruction works on (PTX ISA 9.2, 9.7.16.5).
+//!
+//! Shared memory has the lifetime of its CTA. If no thread of the CTA has seen at its exit that what the CTA issued there is
+//! over (XC, XM), this engine abstains: its rows hold causality, and the order of execution would be enough.
 
 use crate::carrier::row;
-use crate::engine::{At, Engine, drop_record, knows, renew};
+use crate::engine::{At, Engine, drop_record, home, knows, renew};
 use crate::finding::{Kind, Stop};
 use crate::record::{Key, Object, What};
 use crate::rows;
@@ -67,8 +70,33 @@ fn exited(e: &mut Engine<'_>, cta: usize, place: (usize, u32), name: &str) {
     e.find(Kind::Lifetime, text, vec![place]);
 }
 
+/// The line of an asynchronous operation that may outlive the CTA that issued it, in its own shared memory.
+fn outlives(e: &Engine<'_>, s: &State, cta: usize) -> Option<u32> {
+    let known = |record: usize| {
+        let row = |t: &usize| e.carriers.thread(*t);
+        e.layout.ctas[cta]
+            .iter()
+            .any(|t| s.rows.has(row(t) + row::BASE, record) || s.rows.has(row(t) + row::FACTS, record))
+    };
+    let sets = &e.universe.sets;
+    let own = |record: &usize| {
+        let key = &e.universe.keys[*record];
+        let of = match &key.what {
+            What::Memory(a) if !e.settings.copies_outlive => e
+                .layout
+                .owner(&a.span)
+                .filter(|_| rows::has(&sets.copies, *record) || rows::has(&sets.products, *record)),
+            What::Use(of) if !e.settings.arrivals_outlive && key.instance > 0 => Some(home(e, *of)),
+            _ => None,
+        };
+        of == Some(cta) && e.layout.cta_of.get(key.thread) == Some(&cta)
+    };
+    let late = rows::members(&s.live).into_iter().filter(own).find(|record| !known(*record));
+    late.map(|record| e.universe.lines[record])
+}
+
 /// A thread ends.
-pub(crate) fn exit(e: &mut Engine<'_>, s: &mut State, thread: usize) {
+pub(crate) fn exit(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<(), Stop> {
     s.threads[thread].exited = true;
     s.threads[thread].loads.clear();
     s.classes.exit(thread);
@@ -93,5 +121,9 @@ pub(crate) fn exit(e: &mut Engine<'_>, s: &mut State, thread: usize) {
     if last && s.columns.iter().any(|c| c.cta == cta && !c.freed) {
         let text = format!("CTA {} exits while columns are allocated", e.place(cta));
         e.find(Kind::Protocol, text, vec![(thread, 0)]);
+    }
+    match outlives(e, s, cta).filter(|_| last && e.program.launched) {
+        Some(line) => Err(Stop::abstain("an asynchronous operation that may outlive its CTA", line)),
+        None => Ok(()),
     }
 }

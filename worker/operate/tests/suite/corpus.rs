@@ -13,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Folders of programs that synchronise through counting objects.
-pub(crate) const FOLDERS: [&str; 9] = [
+pub(crate) const FOLDERS: [&str; 10] = [
+    "exit",
     "tcgen05",
     "tmem-table",
     "mbarrier",
