@@ -125,10 +125,13 @@ pub(crate) fn run(args: &Operate) -> Result<u8> {
     Ok(tell(&kept))
 }
 
-/// The letter, the practice profile, and each switch with each other value.
+/// What a CTA has issued may outlive it: where it may not, the operational engine often abstains, and nothing is compared.
+const OUTLIVES: [(&str, &str); 2] = [("XC", "B"), ("XM", "B")];
+
+/// The letter, the practice profile, and each switch with each other value; all with [`OUTLIVES`].
 fn models() -> Result<Vec<Model>> {
     let load = |settings: &[(&str, &str)]| {
-        let settings = settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        let settings = OUTLIVES.iter().chain(settings).map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
         load_model(MODEL, &settings.collect::<Variants>())
     };
     let letter = load(&[])?;

@@ -5,8 +5,8 @@
 
 use super::control::holds;
 use super::exchange::sources;
-use super::flow::{States, elected, will_run};
-use super::part::{Part, State};
+use super::flow::{elected, will_run};
+use super::part::{Part, State, States};
 use super::planted::Planted;
 use super::releases::quiet;
 use crate::ir::*;

@@ -7,7 +7,7 @@
 use super::control::{self, Runs};
 use super::counts;
 use super::objects;
-use super::part::{Apart, Done, Part, State};
+use super::part::{Apart, Done, Part, State, States};
 use super::planted::Planted;
 use super::releases;
 use super::sites::{Site, sites};
@@ -17,9 +17,6 @@ use super::waits::{Leave, leave};
 use crate::ir::*;
 use crate::registers::{only_registers, written};
 use std::rc::Rc;
-
-/// What is known at each place of the body that the part comes to, and at its end.
-pub(super) type States = Vec<Option<State>>;
 
 /// The states of a part, and its accesses.
 ///

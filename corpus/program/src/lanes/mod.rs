@@ -39,8 +39,8 @@ pub use planted::Planted;
 
 use crate::ir::{Expr, Placement, Program, Term, Thread, ThreadId};
 use crate::text::lanes_words;
-use flow::{States, analyse};
-use part::{Apart, Part};
+use flow::analyse;
+use part::{Apart, Part, States};
 use std::borrow::Cow;
 
 /// Most entries of the table of what is known, registers times instructions. A thread with more has a thread a lane.

@@ -1,6 +1,5 @@
 //! Some lanes of one thread, and what is known of their registers at a place of the body.
 
-use super::flow::States;
 use super::planted::Planted;
 use super::value::{Known, Val};
 use crate::ir::{Address, Operand, Program, RegInit, Thread, Value};
@@ -30,6 +29,9 @@ pub(super) struct State {
     /// A fence may have been executed.
     pub(super) fenced: bool,
 }
+
+/// What is known at each place of the body that the part comes to, and at its end.
+pub(super) type States = Vec<Option<State>>;
 
 /// The lanes cannot stay in one part.
 #[derive(Clone, Debug, PartialEq, Eq)]
