@@ -510,3 +510,40 @@ fn a_trap_ends_no_warp_alone() {
     let check = "ld.global.b32 %r1, [%d1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra F; bra G;\nF:\ntrap;\nG:";
     assert!(two("", check, "").is_ok(), "a check is taken to hold");
 }
+
+#[test]
+fn clusters_that_wait_for_each_other_are_taken_to_run_together() {
+    let poll = "W: ld.acquire.gpu.global.u32 %r1, [%rd0]; setp.eq.u32 %p1, %r1, 0; @%p1 bra W;";
+    let first = "setp.ne.u32 %p0, %r0, 0; @%p0 bra W; mov.u32 %r2, %tid.x; setp.eq.u32 %p2, %r2, 0;\n\
+                 @%p2 st.release.gpu.global.u32 [%rd0], 1; ret;";
+    let lines = |body: &str, ctas: u32| -> Vec<u32> {
+        let notes = apart(body, ctas).notes.into_iter();
+        notes.filter(|n| n.text.contains("run at the same time")).map(|n| n.line).collect()
+    };
+    let both = format!("{first}\n{poll}");
+    assert_eq!(lines(&both, 2), [both_line(&both)]);
+    assert_eq!(
+        lines(&format!("st.release.gpu.global.u32 [%rd3], 1; ld.acquire.gpu.global.u32 %r1, [%rd3];"), 2),
+        [] as [u32; 0]
+    );
+}
+
+/// The line of the poll in the module that `apart` makes.
+fn both_line(body: &str) -> u32 {
+    let before = body.lines().take_while(|l| !l.starts_with("W:")).count();
+    u32::try_from(15 + before).expect("a small module")
+}
+
+#[test]
+fn a_pool_of_registers_that_suffices_is_said() {
+    let text = ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k()\n.maxnreg 64\n.reqntid 256\n{\n\
+                .reg .b32 %r<2>;\n.reg .pred %p;\nmov.u32 %r0, %tid.x;\nsetp.lt.u32 %p, %r0, 128;\n@%p bra B;\n\
+                setmaxnreg.dec.sync.aligned.u32 40;\nret;\nB: setmaxnreg.inc.sync.aligned.u32 88;\nret;\n}\n";
+    let module = parse(text).expect("it reads");
+    let kernel = &module.kernels[0];
+    let launch = Launch::of(kernel, None, None, None, [].into()).expect("it fits");
+    let notes = lower_apart(kernel, &launch).expect("it is run ahead").notes;
+    let pool: Vec<u32> =
+        notes.iter().filter(|n| n.text.contains("pool of registers")).map(|n| n.line).collect();
+    assert_eq!(pool, [15]);
+}

@@ -38,6 +38,7 @@ mod need;
 mod practice;
 mod promised;
 mod registers;
+mod resident;
 mod residual;
 mod run;
 mod step;
@@ -272,8 +273,10 @@ fn ahead(
             let coverage = Coverage::of(kernel, &courses);
             let pool = || registers::suffice(kernel.entry_registers()?, &places, &traces).err();
             let reserve = promised::kept(&traces).err().or_else(pool);
+            notes.extend(registers::taken(kernel.entry_registers(), &traces));
             let residue = residue(traces)?;
             notes.extend(taken(kernel, &residue.items));
+            notes.extend(resident::taken(&places, &residue.items));
             let notes = notes.into_iter().collect();
             return Ok(Ahead { map, places, residue, notes, coverage, reserve });
         }

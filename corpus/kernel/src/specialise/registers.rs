@@ -8,7 +8,7 @@
 //! `inc`, so all of them run, and from then on no warp holds more than its most. By (2) each `inc` then finds enough. Any
 //! other launch is abstained from.
 
-use super::item::Trace;
+use super::item::{Note, Trace};
 use super::launch::Here;
 use crate::Refusal;
 use std::collections::BTreeMap;
@@ -72,6 +72,14 @@ fn refusal(entry: u32, line: u32) -> Refusal {
         "`setmaxnreg`: a thread starts with {entry} registers, and it is not shown that every `.inc` finds enough"
     );
     Refusal::Abstained { what, line }
+}
+
+/// That the pool of registers suffices, beside the first line that takes some.
+pub(super) fn taken(entry: Option<u32>, traces: &[Trace]) -> Option<Note> {
+    let line = traces.iter().flat_map(|t| &t.resized).filter(|r| r.inc).map(|r| r.line).min()?;
+    let text =
+        format!("the pool of registers has enough for every setmaxnreg.inc: a thread starts with {}", entry?);
+    Some(Note::new(line, text))
 }
 
 /// Whether the most registers that the warps of each CTA hold behind a `setmaxnreg`, as `held` counts them, fit together.
