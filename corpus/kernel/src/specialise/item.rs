@@ -34,6 +34,9 @@ pub(crate) enum Manner {
     Relaxed(Scope),
     /// Weakly, and everyone who executes the store writes these numbers ([`Practice::OneValue`]).
     Agreed(Vec<i128>),
+    /// Weakly, and lanes that write one byte write the same to it, which is not known. The number tells the instructions of a
+    /// warp apart.
+    Same(usize),
 }
 
 impl Manner {
@@ -41,6 +44,15 @@ impl Manner {
     pub(crate) fn is_strong(&self) -> bool {
         matches!(self, Manner::Relaxed(_))
     }
+}
+
+/// A store of lanes that does not conflict with itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Alike {
+    /// Of numbers that are known.
+    Agreed(Agreed),
+    /// Of others, by the number of the instruction: the next time they may be others.
+    Same(usize),
 }
 
 /// A store of the same numbers by everyone who executes it.
@@ -92,6 +104,14 @@ pub(crate) struct Placed {
 }
 
 impl Placed {
+    /// The store, if its lanes do not conflict in it.
+    pub(crate) fn alike(&self) -> Option<Alike> {
+        match &self.item {
+            Item::Data { manner: Manner::Same(n), .. } => Some(Alike::Same(*n)),
+            _ => self.agreed().map(|a| Alike::Agreed(a.1)),
+        }
+    }
+
     /// The touch of a store of agreed numbers, and what it stores.
     pub(crate) fn agreed(&self) -> Option<(&Touch, Agreed)> {
         let (touch, numbers) = match &self.item {

@@ -65,7 +65,7 @@ use moire_program::ir::Program;
 use need::{Named, Stopped};
 use residual::{Residue, apart, residue};
 use run::run;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 use taken::taken;
 use warp::Round;
@@ -237,7 +237,7 @@ fn ahead(
     Reading { choosing, counting }: Reading,
 ) -> Result<Ahead, Refusal> {
     launch.fits(kernel)?;
-    let flow = Flow::new(kernel);
+    let (flow, equal) = (Flow::new(kernel), OnceCell::new());
     let places = launch.warps();
     let map = Map::new(kernel);
     let mut heap = Heap::default();
@@ -250,6 +250,7 @@ fn ahead(
             let round = Round {
                 kernel,
                 flow: &flow,
+                equal: &equal,
                 launch,
                 map: &map,
                 heap: &heap,

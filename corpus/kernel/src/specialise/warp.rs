@@ -3,6 +3,7 @@
 use super::budget::Budget;
 use super::item::{Item, Placed, Trace};
 use super::known::classes::Classes;
+use super::known::equal::Equal;
 use super::known::flow::Flow;
 use super::known::heap::Heap;
 use super::known::map::Map;
@@ -14,13 +15,15 @@ use crate::Refusal;
 use crate::ptx::Kernel;
 use moire_program::ir::{Guard, Reg};
 use moire_program::limits::INSTRUCTIONS;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The data that all warps of a round share.
 pub(super) struct Round<'r> {
     pub(super) kernel: &'r Kernel,
     pub(super) flow: &'r Flow,
+    /// Once it is asked for.
+    pub(super) equal: &'r OnceCell<Equal>,
     pub(super) launch: &'r Launch,
     pub(super) map: &'r Map,
     /// The stores of all warps in the previous round.

@@ -4,6 +4,7 @@
 pub(crate) mod alu;
 pub(crate) mod arms;
 pub(super) mod classes;
+pub(crate) mod equal;
 pub(crate) mod flow;
 pub(super) mod heap;
 pub(crate) mod integer;

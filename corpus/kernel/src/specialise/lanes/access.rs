@@ -6,13 +6,14 @@
 //! An asynchronous access is over when its mbarrier says so, and who waits for that knows it (`order`). What conflicts with
 //! it here is what comes before it: one lane issues it, and other lanes may not have done yet what stands before it.
 //!
-//! Stores of agreed numbers (`Manner::Agreed`) conflict with everything but themselves.
+//! Stores of which lanes write the same (`Alike`) conflict with everything but themselves. If what they write is not known, and
+//! a path leads back to them, they conflict with themselves, too.
 //!
 //! Some instructions are one access of the whole warp: the address that `tcgen05.alloc` writes is left out, and a bulk copy
 //! that several lanes issue together counts as one by the first of them.
 
 use super::course::Course;
-use crate::specialise::item::{Agreed, Item, Placed};
+use crate::specialise::item::{Alike, Item, Placed};
 use crate::specialise::residual::apart::uses;
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
@@ -29,8 +30,8 @@ pub(super) struct Access {
     strong: bool,
     /// Whether it may outlast its instruction until an mbarrier or a group says that it is over.
     outlasts: bool,
-    /// The store, if its numbers are agreed.
-    agreed: Option<Agreed>,
+    /// The store, if lanes write the same in it.
+    alike: Option<Alike>,
 }
 
 /// The accesses of a warp to bytes that several of its lanes touch and one writes, each with the number of its item.
@@ -56,7 +57,7 @@ fn each(placed: &Placed, touch: &Touch, write: bool) -> Vec<Access> {
     // The beginning and the end of an mbarrier are what its other uses must be ordered with.
     let write = if touch.kind == Kind::Barrier { !strong } else { write };
     let outlasts = touch.kind.together();
-    let agreed = placed.agreed().map(|a| a.1);
+    let alike = placed.alike();
     let runs = touch.by_lanes(by_whom(placed)).into_iter().filter(|r| r.0 < r.1 && r.2 != 0);
     let of = |(start, end, lanes)| Access {
         mem,
@@ -66,7 +67,7 @@ fn each(placed: &Placed, touch: &Touch, write: bool) -> Vec<Access> {
         write,
         strong,
         outlasts,
-        agreed: agreed.clone(),
+        alike: alike.clone(),
     };
     runs.map(of).collect()
 }
@@ -164,17 +165,22 @@ fn unordered(all: &[&Seen], turns: bool) -> bool {
     let (weak, strong, read) = (lanes(true, false), lanes(true, true), lanes(false, false));
     let others = strong | read | lanes(false, true);
     two(weak, others)
-        || (two(weak, weak) && !all_agreed(all))
+        || (two(weak, weak) && !one_store(all, turns))
         || two(strong, read)
         || all.iter().filter(|a| a.0.1.outlasts).any(|a| all.iter().any(|k| overtakes(a, k, turns)))
 }
 
-/// Whether all weak writes are one store of agreed numbers.
-fn all_agreed(all: &[&Seen]) -> bool {
-    let mut writes =
-        all.iter().map(|a| &a.0.1).filter(|a| a.write && !a.strong && !a.outlasts).map(|a| &a.agreed);
-    let first = writes.next();
-    first.is_some_and(|first| first.is_some() && writes.all(|w| w == first))
+/// Whether all weak writes are one store in which lanes write the same.
+fn one_store(all: &[&Seen], turns: bool) -> bool {
+    let writes = |a: &&Access| a.write && !a.strong && !a.outlasts;
+    let mut stores = all.iter().map(|a| &a.0.1).filter(writes).map(|a| a.alike.as_ref());
+    let first = stores.next().flatten();
+    first.is_some_and(|first| holds(first, turns) && stores.all(|other| other == Some(first)))
+}
+
+/// Whether lanes write the same in a store, where a path leads back or not.
+pub(super) fn holds(store: &Alike, turns: bool) -> bool {
+    !turns || matches!(store, Alike::Agreed(_))
 }
 
 /// Whether the access `k` of another lane stands before the asynchronous access `a` and conflicts with it.

@@ -18,6 +18,8 @@ pub(super) struct Together {
     pub(super) cells: Vec<Cell>,
     /// The stretch of each item.
     pub(super) stretches: Vec<usize>,
+    /// The stretches in which a path leads back.
+    pub(super) turning: BTreeSet<usize>,
 }
 
 /// A warp under this question.
@@ -35,7 +37,8 @@ impl Warp<'_> {
         self.order.is_shared(lanes, &self.course, &meetings).then(|| {
             let stretches = self.course.stretches(&meetings);
             let cells = conflicts(&self.accesses, lanes, &self.course, &stretches);
-            Together { lanes, cells, stretches }
+            let turning = self.course.turning(&stretches, &(0..self.items.len()).collect());
+            Together { lanes, cells, stretches, turning }
         })
     }
 

@@ -9,15 +9,16 @@
 //! `m` is among `L`, and the rest does if another lane is. So twin and rest conflict there in exactly the instructions in
 //! which two lanes conflict, one of them `m`. Places with the same pattern become one (`residual::layout`).
 //!
-//! A store of agreed numbers does not conflict with itself. So each such store `k` has two more places for each lane: in one
+//! A store in which lanes write the same does not conflict with itself. So each such store `k` has two more places for each lane: in one
 //! the twin has the store and the rest everything else, in the other the rest has the store and the twin everything else.
 //! What is no such store also has the place that both share.
 //!
 //! What the part does to others is done by the rest. The twin has only the synchronisation of the part, and these places.
 
+use super::access::holds;
 use super::part::by_the_warp;
 use super::parts::Together;
-use crate::specialise::item::{Agreed, Item, Manner, Placed};
+use crate::specialise::item::{Alike, Item, Manner, Placed};
 use crate::specialise::known::value::lanes;
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::{AsyncCopy, LoadOrder, Op, StoreOrder};
@@ -38,8 +39,8 @@ struct Arena<'p> {
     mem: Mem,
     first: u64,
     part: &'p Together,
-    /// The stores of agreed numbers.
-    agreed: Vec<Agreed>,
+    /// The stores in which lanes write the same.
+    alike: Vec<Alike>,
 }
 
 /// The items of the twin and of the rest. `warp` is the number of the warp in its CTA.
@@ -50,13 +51,19 @@ pub(super) fn twins(
 ) -> [(u32, Vec<Placed>); 2] {
     let lane = part.lanes & part.lanes.wrapping_neg();
     let first = (u64::from(warp) << 5 | u64::from(part.lanes.trailing_zeros())) << PLACE_BITS;
-    let agreed: BTreeSet<Agreed> = items.iter().filter_map(|i| Some(i.1.agreed()?.1)).collect();
-    let arena = Arena { mem: Mem::Lanes(cta), first, part, agreed: agreed.into_iter().collect() };
+    let alike: BTreeSet<Alike> = items.iter().filter_map(|(n, placed)| alike(*n, placed, part)).collect();
+    let arena = Arena { mem: Mem::Lanes(cta), first, part, alike: alike.into_iter().collect() };
     let all = |half, lanes: u32| {
         let items = items.iter().flat_map(|(n, placed)| arena.item(*n, placed, half));
         (lanes, items.map(|p| Placed { lanes, mask: None, ..p }).collect())
     };
     [all(Half::Twin, lane), all(Half::Rest, part.lanes & !lane)]
+}
+
+/// The store in which lanes of the part write the same.
+fn alike(n: usize, placed: &Placed, part: &Together) -> Option<Alike> {
+    let turns = part.turning.contains(&part.stretches[n]);
+    placed.alike().filter(|store| holds(store, turns))
 }
 
 impl Arena<'_> {
@@ -69,13 +76,13 @@ impl Arena<'_> {
 
     /// The access to places of the part that stands beside an access to data.
     fn own(&self, n: usize, placed: &Placed, half: Half) -> Option<Item> {
-        let agreed = placed.agreed().map(|a| a.1);
+        let (store, weak) = (alike(n, placed, self.part), placed.alike().is_some());
         let (touch, manner, write) = match &placed.item {
-            Item::Data { touch, write, .. } if agreed.is_some() => (touch, Manner::Weak, *write),
+            Item::Data { touch, write, .. } if weak => (touch, Manner::Weak, *write),
             Item::Data { touch, manner, write } => (touch, manner.clone(), *write),
             Item::Op { op, touches } => match &**op {
                 Op::Load { order: LoadOrder::Weak, .. } => (touches.first()?, Manner::Weak, false),
-                Op::Store { order, .. } if agreed.is_some() || *order == StoreOrder::Weak => {
+                Op::Store { order, .. } if weak || *order == StoreOrder::Weak => {
                     (touches.first()?, Manner::Weak, true)
                 }
                 Op::AsyncCopy(AsyncCopy::Small(_)) => (touches.first()?, Manner::Weak, true),
@@ -83,7 +90,7 @@ impl Arena<'_> {
             },
             _ => return None,
         };
-        let touch = self.places(n, (touch, placed.lanes), agreed.as_ref(), half)?;
+        let touch = self.places(n, (touch, placed.lanes), store.as_ref(), half)?;
         Some(match &placed.item {
             Item::Op { op, .. } if matches!(touch.kind, Kind::Small { .. }) => {
                 Item::Op { op: op.clone(), touches: vec![touch] }
@@ -92,10 +99,10 @@ impl Arena<'_> {
         })
     }
 
-    /// The copies of a place that a half touches with this store of agreed numbers, or with something else.
-    fn copies(&self, store: Option<&Agreed>, half: Half) -> Vec<u64> {
+    /// The copies of a place that a half touches with this store, or with something else.
+    fn copies(&self, store: Option<&Alike>, half: Half) -> Vec<u64> {
         let own = if half == Half::Twin { [1, 2] } else { [2, 1] };
-        let each = (0u64..).zip(&self.agreed);
+        let each = (0u64..).zip(&self.alike);
         let each = each.map(|(k, one)| 2 * k + own[usize::from(Some(one) != store)]);
         store.is_none().then_some(0).into_iter().chain(each).collect()
     }
@@ -105,11 +112,11 @@ impl Arena<'_> {
         &self,
         n: usize,
         (touch, by): (&Touch, u32),
-        store: Option<&Agreed>,
+        store: Option<&Alike>,
         half: Half,
     ) -> Option<Touch> {
         let mut places = Vec::new();
-        let (copies, all) = (self.copies(store, half), 2 * self.agreed.len() as u64 + 1);
+        let (copies, all) = (self.copies(store, half), 2 * self.alike.len() as u64 + 1);
         for (start, end, by) in touch.by_lanes(by) {
             for (number, cell) in (0u64..).zip(&self.part.cells) {
                 let here = cell.stretch == self.part.stretches[n] && cell.mem == touch.mem;

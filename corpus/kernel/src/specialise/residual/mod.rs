@@ -318,7 +318,7 @@ impl Maker<'_> {
         };
         let (proxy, ty) = (Proxy::Generic, Ty::U(bits));
         let strong = match manner {
-            Manner::Weak => None,
+            Manner::Weak | Manner::Same(_) => None,
             Manner::Relaxed(scope) => Some(*scope),
             Manner::Agreed(_) => Some(AGREED),
         };

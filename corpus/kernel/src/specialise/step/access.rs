@@ -5,6 +5,7 @@ use super::place::Place;
 use super::{Step, Then};
 use crate::Refusal;
 use crate::specialise::item::{Content, Item, Manner, Stored};
+use crate::specialise::known::equal::Equal;
 use crate::specialise::known::value::{Base, Lanes, Val, Why, lanes};
 use crate::specialise::practice::Practice;
 use crate::specialise::residual::AGREED;
@@ -150,10 +151,11 @@ fn choose(
     Ok(out)
 }
 
+/// Runs a store. `regs` has the register of each value that is in one.
 pub(super) fn store(
     step: &mut Step<'_, '_>,
     access: &Access,
-    values: &[Val],
+    (values, regs): (&[Val], &[Option<Reg>]),
     address: &Val,
 ) -> Result<(), Refusal> {
     let Place::In(mem, at) = step.place(access.space, address)? else { return Ok(()) };
@@ -170,7 +172,8 @@ pub(super) fn store(
     let (Mem::Shared(cta), Some(one)) = (mem, at.one(step.mask)) else {
         let several = step.mask.count_ones() > 1;
         let agreed = numbers.filter(|_| several && step.relies(Practice::OneValue));
-        return moved(step, (true, agreed.map_or(Manner::Weak, Manner::Agreed)), mem, &at, whole);
+        let manner = agreed.map_or_else(|| unknown(step, (values, regs), &at, whole), Manner::Agreed);
+        return moved(step, (true, manner), mem, &at, whole);
     };
     let mut several = step.mask.count_ones() > 1;
     let mut words = Vec::new();
@@ -189,7 +192,7 @@ pub(super) fn store(
     if !words.iter().any(|w| step.round().heap.wanted(cta, w.0, bytes)) {
         let by = Spread { at: Lanes::Same(one), bytes: u64::from(whole), mask: step.mask };
         let touch = Touch::spread(mem, Kind::Data, vec![by]);
-        let manner = agreed.map_or(Manner::Weak, Manner::Agreed);
+        let manner = agreed.map_or_else(|| unknown(step, (values, regs), &at, whole), Manner::Agreed);
         return step.emit(Item::Data { write: true, manner, touch });
     }
     for (start, content) in words {
@@ -215,6 +218,31 @@ fn one_value(step: &Step<'_, '_>, values: &[Val], at: &Lanes, bytes: u32) -> Opt
     at.one(step.mask).filter(|_| bytes <= 8)?;
     let one = |value: &Val| value.known()?.one(step.mask).map(i128::from);
     values.iter().map(one).collect()
+}
+
+/// How numbers are stored that are not known: whether lanes that write one byte surely write the same.
+fn unknown(step: &mut Step<'_, '_>, of: (&[Val], &[Option<Reg>]), at: &Lanes, bytes: u32) -> Manner {
+    let meet = |a: usize, b: usize| at.get(a).abs_diff(at.get(b)) < u64::from(bytes);
+    let pairs =
+        || lanes(step.mask).flat_map(|a| lanes(step.mask).filter(move |b| a < *b).map(move |b| (a, b)));
+    let mut meeting = pairs().filter(|(a, b)| meet(*a, *b)).peekable();
+    let together = step.mask == step.warp.here.lanes && meeting.peek().is_some();
+    let same = |(a, b): (usize, usize)| at.get(a) == at.get(b) && holds_same(step, of, (a, b));
+    match together && meeting.all(same) && step.relies(Practice::OneValue) {
+        true => Manner::Same(step.warp.out.items.len()),
+        false => Manner::Weak,
+    }
+}
+
+/// Whether two lanes surely have the same values.
+fn holds_same(step: &Step<'_, '_>, (values, regs): (&[Val], &[Option<Reg>]), (a, b): (usize, usize)) -> bool {
+    let round = step.round();
+    let equal = || round.equal.get_or_init(|| Equal::new(round.kernel));
+    let one = |(value, reg): (&Val, &Option<Reg>)| match value {
+        Val::Known(l) => l.get(a) == l.get(b),
+        _ => reg.is_some_and(|r| equal().same(r, a, b)),
+    };
+    values.iter().zip(regs).all(one)
 }
 
 fn asked(step: &Step<'_, '_>, mem: Mem, at: u64, bytes: u32) -> bool {

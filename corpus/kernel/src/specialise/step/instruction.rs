@@ -31,7 +31,9 @@ pub(super) fn instruction(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refu
                 return strong_store(step, op, &values, &address);
             }
             let access = Access { space: *space, ty: *ty, count: src.len(), strong: false };
-            store(step, &access, &values, &address)?;
+            let reg = |s: &Operand| if let Operand::Reg(r) = s { Some(*r) } else { None };
+            let regs: Vec<Option<Reg>> = src.iter().map(reg).collect();
+            store(step, &access, (&values, &regs), &address)?;
             Ok(Then::Next)
         }
         Op::Rmw { .. } => update(step, op),

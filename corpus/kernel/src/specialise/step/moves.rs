@@ -83,7 +83,8 @@ pub(super) fn plain_store(step: &mut Step<'_, '_>, st: &St) -> Result<Then, Refu
     let values: Vec<Val> = st.src.items.iter().map(|value| step.real(value, st.ty.bits())).collect();
     let strong = st.order.order != StoreOrder::Weak || st.mmio.is();
     let access = Access { space, ty, count: values.len(), strong };
-    store(step, &access, &values, &address)?;
+    let regs: Vec<Option<Reg>> = st.src.items.iter().map(ptx::reg).collect();
+    store(step, &access, (&values, &regs), &address)?;
     Ok(Then::Next)
 }
 
