@@ -14,7 +14,7 @@ pub fn meetings_program(seed: u64) -> Option<Program> {
 }
 
 /// The text of [`meetings_program`].
-pub fn meetings_text(seed: u64) -> String {
+fn meetings_text(seed: u64) -> String {
     let mut draw = Draw::new(seed);
     let lanes = draw.pick(&[2, 2, 2, 3]);
     let count = draw.pick(&[1, 1, lanes, lanes, lanes + 1]);

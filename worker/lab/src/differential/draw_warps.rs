@@ -14,7 +14,7 @@ pub fn warps_program(seed: u64) -> Option<Program> {
 }
 
 /// The text of [`warps_program`].
-pub fn warps_text(seed: u64) -> String {
+fn warps_text(seed: u64) -> String {
     let mut draw = Draw::new(seed);
     let d = &mut draw;
     let lanes = d.pick(&[2, 2, 3, 3, 4]);

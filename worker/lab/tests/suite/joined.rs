@@ -2,10 +2,11 @@
 //!
 //! `MOIRE_JOINED=N` compares N programs, from seed `MOIRE_JOINED_SEED`, instead of a sample.
 
-use moire_cat::{Model, Variants};
+use moire_cat::{Model, PROFILE, Variants};
 use moire_explore::Limits;
 use moire_explore::judge::{About, Questions, Verdict, judge};
-use moire_lab::differential::draw_warps::{warps_program, warps_text};
+use moire_lab::differential::draw_meetings::meetings_program;
+use moire_lab::differential::draw_warps::warps_program;
 use moire_lab::differential::joined::{Compared, compare_joined};
 use moire_program::ir::Program;
 use moire_program::lanes::{Planted, joined, joined_with, literal};
@@ -22,12 +23,23 @@ fn limits() -> Limits {
 
 #[test]
 fn joined_lanes_have_the_verdicts_of_single_ones() {
-    let model = moire_models::load("ptx", &Variants::default()).expect("the model loads");
+    all_agree(warps_program, &Variants::default());
+}
+
+#[test]
+fn joined_lanes_that_meet_have_the_verdicts_of_single_ones() {
+    all_agree(meetings_program, &Variants::default());
+    all_agree(meetings_program, &Variants::from([(PROFILE.to_owned(), "practice".to_owned())]));
+}
+
+/// Compares drawn programs under a reading, and fails where a verdict differs.
+fn all_agree(draw: fn(u64) -> Option<Program>, reading: &Variants) {
+    let model = moire_models::load("ptx", reading).expect("the model loads");
     let (count, first) = (number("MOIRE_JOINED").unwrap_or(150), number("MOIRE_JOINED_SEED").unwrap_or(1));
     let mut tally: BTreeMap<String, usize> = BTreeMap::new();
     let (mut literal, mut few, mut wrong) = (0, 0, 0);
     for seed in first..first + count {
-        let Some(program) = warps_program(seed) else {
+        let Some(program) = draw(seed) else {
             *tally.entry("refused".into()).or_default() += 1;
             continue;
         };
@@ -40,8 +52,8 @@ fn joined_lanes_have_the_verdicts_of_single_ones() {
             Compared::Different(what) => {
                 wrong += 1;
                 if wrong <= 5 {
-                    let few = moire_program::text::print(&joined(&program));
-                    eprintln!("--- seed {seed}: {what}\n{}\n{few}", warps_text(seed));
+                    let [whole, few] = [&program, &*joined(&program)].map(moire_program::text::print);
+                    eprintln!("--- seed {seed}: {what}\n{whole}\n{few}");
                 }
             }
         }
