@@ -10,7 +10,7 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 /// Longest file that is read, in bytes.
-const LONGEST: u64 = 1 << 20;
+const LONGEST: u64 = 1 << 24;
 
 /// Reads the notes; `None` if there is no file yet. `what` names the trial in errors, such as `a self check`.
 ///

@@ -37,7 +37,7 @@ use table::Table;
 
 /// Mutants between two notes of the progress.
 const BLOCK: usize = 128;
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Mutants {
@@ -97,9 +97,40 @@ enum Change {
 #[serde(deny_unknown_fields)]
 struct Kept {
     schema: u32,
+    /// Whether each module that was asked about is right, by name and content. A slow machine must not change what is tried.
+    right: BTreeMap<String, bool>,
     /// Hash of all mutants: the same command on the same files.
     of: String,
     fates: BTreeMap<usize, Fate>,
+}
+
+impl Kept {
+    /// The notes of an earlier run.
+    fn read(args: &Mutants) -> Result<Self> {
+        let earlier = args.keep.as_deref().map(|path| kept::read::<Kept>(path, "a run of mutants"));
+        match earlier.transpose()?.flatten() {
+            Some(kept) if kept.schema != SCHEMA => bail!("the file of --keep is of another version"),
+            Some(kept) => Ok(kept),
+            None => Ok(Kept { schema: SCHEMA, ..Kept::default() }),
+        }
+    }
+
+    /// Writes them to the file of `--keep`, if there is one.
+    fn write(&self, args: &Mutants) -> Result<()> {
+        args.keep.as_deref().map_or(Ok(()), |path| kept::write(path, self))
+    }
+
+    /// Refuses notes about other mutants.
+    fn about(&mut self, tried: &[Tried<'_>]) -> Result<()> {
+        let mut hasher = blake3::Hasher::new();
+        tried.iter().for_each(|t| _ = hasher.update(t.text().as_bytes()));
+        let of = hasher.finalize().to_hex()[..16].to_owned();
+        if !self.of.is_empty() && self.of != of {
+            bail!("the file of --keep belongs to other words of the command, or to other files");
+        }
+        self.of = of;
+        Ok(())
+    }
 }
 
 /// What judges.
@@ -135,13 +166,14 @@ pub(crate) fn run(args: &Mutants) -> Result<u8> {
         folder,
         assembler: moire_toolchain::Ptxas::find(None).ok(),
     };
-    let right = right::programs(&bench)?;
+    let _held = args.keep.as_deref().map(kept::hold).transpose()?;
+    let mut noted = Kept::read(args)?;
+    let right = right::programs(&bench, &mut noted)?;
     let all: Vec<Tried<'_>> = right.iter().flat_map(changes).collect();
     let (programs, total) = (right.len(), all.len());
     let tried = sample(all, args.mutants, args.seed);
     eprintln!("{programs} right programs, {total} mutants, {} tried", tried.len());
-    let _held = args.keep.as_deref().map(kept::hold).transpose()?;
-    let mut noted = noted(args, &tried)?;
+    noted.about(&tried)?;
     for at in (0..tried.len()).step_by(BLOCK) {
         if args.time.is_some_and(|time| begin.elapsed() >= time) {
             break;
@@ -149,28 +181,12 @@ pub(crate) fn run(args: &Mutants) -> Result<u8> {
         let block: Vec<usize> =
             (at..tried.len().min(at + BLOCK)).filter(|n| !noted.fates.contains_key(n)).collect();
         noted.fates.extend(bench.judged(&tried, &block));
-        if let Some(path) = args.keep.as_deref().filter(|_| !block.is_empty()) {
-            kept::write(path, &noted)?;
+        if !block.is_empty() {
+            noted.write(args)?;
         }
         eprintln!("{} of {}, {:.0} s", noted.fates.len(), tried.len(), begin.elapsed().as_secs_f64());
     }
     tell(args, &tried, &noted.fates)
-}
-
-/// The notes of an earlier run of the same command.
-fn noted(args: &Mutants, tried: &[Tried<'_>]) -> Result<Kept> {
-    let mut hasher = blake3::Hasher::new();
-    tried.iter().for_each(|t| _ = hasher.update(t.text().as_bytes()));
-    let of = hasher.finalize().to_hex()[..16].to_owned();
-    let earlier =
-        args.keep.as_deref().map(|path| kept::read::<Kept>(path, "a run of mutants")).transpose()?;
-    match earlier.flatten() {
-        Some(kept) if (kept.schema, &kept.of) != (SCHEMA, &of) => {
-            bail!("the file of --keep belongs to other words of the command, or to other files")
-        }
-        Some(kept) => Ok(kept),
-        None => Ok(Kept { schema: SCHEMA, of, fates: BTreeMap::new() }),
-    }
 }
 
 /// Every mutant of a right program.

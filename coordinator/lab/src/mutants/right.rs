@@ -1,7 +1,7 @@
 //! The right programs that mistakes are made in: whatever is clean among the texts and modules of folders, and drawn protocols.
 
 use super::module::Said;
-use super::{Bench, module};
+use super::{Bench, Kept, module};
 use anyhow::{Context, Result, bail};
 use moire_console::input::parse_program;
 use moire_generate::tensor::Plan;
@@ -27,13 +27,13 @@ pub(super) enum What {
 }
 
 /// All of them, by name; protocols last.
-pub(super) fn programs(bench: &Bench<'_>) -> Result<Vec<Right>> {
+pub(super) fn programs(bench: &Bench<'_>, noted: &mut Kept) -> Result<Vec<Right>> {
     let mut out = texts(bench)?;
     if out.is_empty() {
         bail!("{} has no litmus text that is clean under {}", bench.args.from.display(), bench.model.name());
     }
     for folder in bench.args.modules.iter().filter(|path| path.exists()) {
-        out.extend(modules(bench, folder)?);
+        out.extend(modules(bench, folder, noted)?);
     }
     out.extend((0..bench.args.protocols).filter_map(|number| protocol(bench, number)));
     Ok(out)
@@ -71,13 +71,19 @@ fn texts(bench: &Bench<'_>) -> Result<Vec<Right>> {
     Ok(out)
 }
 
-fn modules(bench: &Bench<'_>, folder: &Path) -> Result<Vec<Right>> {
+fn modules(bench: &Bench<'_>, folder: &Path, noted: &mut Kept) -> Result<Vec<Right>> {
     let mut out = Vec::new();
     for path in below(folder, "ptx")? {
-        if matches!(module::ask(&path, &[], bench.args.budget)?, Said::Clean(_)) {
-            let text =
-                std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            out.push(Right { name: path.display().to_string(), what: What::Module(text) });
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {name}"))?;
+        let key = format!("{name} {}", &blake3::hash(text.as_bytes()).to_hex()[..16]);
+        if !noted.right.contains_key(&key) {
+            let right = matches!(module::ask(&path, &[], bench.args.budget)?, Said::Clean(_));
+            noted.right.insert(key.clone(), right);
+            noted.write(bench.args)?;
+        }
+        if noted.right[&key] {
+            out.push(Right { name, what: What::Module(text) });
         }
     }
     Ok(out)
