@@ -3,7 +3,7 @@
 //! Such stores are weak. They are relaxed in the program, so that stores of the same numbers by the same line do not race
 //! with each other. That alone would hide the races with other stores of agreed numbers and with strong accesses, and an
 //! acquire could read from them. So each order of lanes has a mark of its own for each such store: it writes its mark behind
-//! the store, and what else races with the store is an access that reads the mark first. Mark and reader are unordered
+//! the store, and each other access that races with the store reads the mark first. Mark and reader are unordered
 //! exactly if the accesses are. Weak accesses need no marks: they race with relaxed stores, too.
 //!
 //! In shared memory warps may agree, in global memory only the lanes of one warp. Accesses of other CTAs to global memory
