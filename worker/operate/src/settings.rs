@@ -167,6 +167,7 @@ impl Settings {
             lanes_complete: true,
             exited_skipped: true,
             lanes_order_life: true,
+            arrivals_outlive: true,
             free_write_after_read: true,
             ..Settings::letter()
         }
@@ -254,7 +255,7 @@ mod tests {
 
     #[test]
     fn switches_select_readings_and_others_are_refused_by_name() {
-        let practice = ["TQ5", "TQ7", "TQ10", "TQ11", "TQ15", "TQ30", "TQ32", "TQ33", "WL", "EX", "RV"];
+        let practice = ["TQ5", "TQ7", "TQ10", "TQ11", "TQ15", "TQ30", "TQ32", "TQ33", "WL", "EX", "RV", "XM"];
         let value = |name: &str| match name {
             "Q11" => Some("C"),
             _ => practice.contains(&name).then_some("B"),
