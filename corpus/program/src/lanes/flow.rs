@@ -60,7 +60,7 @@ fn run(part: &Part<'_>) -> Done<States> {
 
 fn join(a: &State, b: &State) -> State {
     let regs = a.regs.iter().zip(&b.regs).map(|(a, b)| a.join(b)).collect();
-    State { regs, fenced: a.fenced || b.fenced }
+    State { regs, fenced: a.fenced || b.fenced, waited: a.waited || b.waited }
 }
 
 /// Where a part goes from a place, and what is known there.
@@ -69,7 +69,7 @@ fn step(part: &Part<'_>, pc: usize, state: State) -> Done<Vec<(usize, State)>> {
     if only_registers(&instr.op) {
         return Ok(vec![(pc + 1, register_step(part, pc, state)?)]);
     }
-    if let Some(leave) = waits(part, pc, &state) {
+    if let Some(leave) = waited_out(part, pc, &state) {
         return Ok(left(&state, instr, leave));
     }
     let runs = control::runs(part, &state, instr.guard)?;
@@ -81,7 +81,7 @@ fn step(part: &Part<'_>, pc: usize, state: State) -> Done<Vec<(usize, State)>> {
 }
 
 /// How lanes leave a branch on the result of a strong read that puts none of them apart.
-fn waits(part: &Part<'_>, pc: usize, state: &State) -> Option<Leave> {
+fn waited_out(part: &Part<'_>, pc: usize, state: &State) -> Option<Leave> {
     let instr = &part.code().body[pc];
     let (Op::Bra { target }, Some(guard)) = (&instr.op, instr.guard) else { return None };
     if state.regs[guard.reg.index()] != Val::Open {
@@ -122,7 +122,7 @@ fn executed(part: &Part<'_>, pc: usize, state: State) -> Done<Vec<(usize, State)
     values::reduced(part, &state, op)?;
     objects::check(part, &state, op)?;
     counts::check(part, &state, op)?;
-    Ok(behind(pc, op, effect(part, state, op), part.code()))
+    Ok(behind(pc, op, effect(part, state, pc), part.code()))
 }
 
 /// Where a loop with a number of trips may go on, or any other instruction.
@@ -163,21 +163,49 @@ fn start_of(code: &Thread, end: usize) -> Option<usize> {
     })
 }
 
-fn effect(part: &Part<'_>, mut state: State, op: &Op) -> State {
+fn effect(part: &Part<'_>, mut state: State, pc: usize) -> State {
+    let op = &part.code().body[pc].op;
     let result = values::result(part, &state, op);
     written(op, &mut |reg| state.regs[reg.index()] = result.clone());
     let order =
         matches!(op, Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_));
     state.fenced |= order;
+    state.waited = (state.waited && !meet(part, &state, op)) || waits(part.code(), pc);
     state
+}
+
+/// Whether an instruction asks in a loop for what others do: a late lane may find that what it waits for is over.
+fn waits(code: &Thread, pc: usize) -> bool {
+    let again = |(at, i): (usize, &Instr)| matches!(i.op, Op::Bra { target } if target <= pc && pc <= at);
+    let asks = match &code.body[pc].op {
+        Op::Load { order, .. } | Op::MultimemLoad { order, .. } => *order != LoadOrder::Weak,
+        Op::Mbarrier(m) => matches!(m.op, MbarrierOp::Wait(_)),
+        _ => false,
+    };
+    asks && code.body.iter().enumerate().any(again)
+}
+
+/// Whether all lanes of the part meet at an instruction. Behind it none is late for what stands before it.
+fn meet(part: &Part<'_>, state: &State, op: &Op) -> bool {
+    let inside = |mask: Known| part.lanes.iter().all(|l| mask.number >> l & 1 == 1);
+    match op {
+        Op::WarpSync { mask } | Op::Control(Control::Elect { mask, .. }) => {
+            part.operand(state, *mask).one().is_some_and(inside)
+        }
+        Op::Control(Control::Collective(c)) => part.operand(state, c.mask).one().is_some_and(inside),
+        Op::Bar { kind, .. } => !matches!(kind, BarKind::Arrive),
+        _ => false,
+    }
 }
 
 /// An instruction that touches registers only. A guard that differs among lanes is a selection in each.
 fn register_step(part: &Part<'_>, pc: usize, state: State) -> Done<State> {
     let (instr, mut new) = (&part.code().body[pc], state.clone());
-    if control::runs(part, &state, instr.guard) == Ok(Runs::Never) {
+    let runs = control::runs(part, &state, instr.guard);
+    if runs == Ok(Runs::Never) {
         return Ok(state);
     }
+    new.waited &= runs != Ok(Runs::Always) || !meet(part, &state, &instr.op);
     match &instr.op {
         Op::Control(Control::Elect { dst, pred, mask }) => elect(part, pc, &mut new, (*dst, *pred), *mask)?,
         op => {

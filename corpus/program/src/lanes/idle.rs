@@ -3,8 +3,10 @@
 //! A part may be dropped if it touches no data, writes nothing strong and arrives nowhere with a count, and if another part
 //! of its warp executes each of its waits and fences at the same place with the same operands, does not exit, and comes to
 //! exactly the same rendezvous and is named by the same masks. Whatever waits for a lane of the part then waits for a lane
-//! of the other one at the same time, and the part knows nothing that the other one does not know there. The dropped lanes
-//! count as lanes that have exited. A count of lanes would change, so a named barrier with a count, or an instruction of
+//! of the other one at the same time, and the part knows nothing that the other one does not know there. The other part must
+//! not act between a wait and the next rendezvous: what it does there may end the phase that the idle part, which is late,
+//! still waits for. If it does not act, it may be as late itself, and nobody can tell. Nor may an mbarrier end its life, since
+//! a wait is a use of it. The dropped lanes count as lanes that have exited. A count of lanes would change, so a named barrier with a count, or an instruction of
 //! the tensor cores for the whole warp that only one of them executes, keeps both.
 
 use super::control::Runs;
@@ -50,14 +52,39 @@ fn same(piece: &Piece<'_>, other: &Piece<'_>, pc: usize) -> bool {
     if meets && (mine != theirs || !named_alike(piece, other, pc, op)) {
         return bug(Planted::IdleMeetings);
     }
+    if theirs != Runs::Never && acts(op) && late(piece, other, pc) && !bug(Planted::IdleLate) {
+        return false;
+    }
     match mine {
         Runs::Never => true,
         Runs::Maybe => false,
         Runs::Always => {
             idle(op)
+                && (bug(Planted::IdleLives) || !dies(piece, op))
                 && (bug(Planted::IdleWaits) || (theirs == Runs::Always && operands(piece, other, pc, op)))
         }
     }
+}
+
+/// Whether idle lanes may still be at a wait when the other part comes to a place.
+fn late(piece: &Piece<'_>, other: &Piece<'_>, pc: usize) -> bool {
+    piece.states[pc].as_ref().or(other.states[pc].as_ref()).is_some_and(|state| state.waited)
+}
+
+/// Whether others may notice that an instruction is executed.
+fn acts(op: &Op) -> bool {
+    let weak = match op {
+        Op::Load { order, .. } => *order == LoadOrder::Weak,
+        Op::Store { order, .. } => *order == StoreOrder::Weak,
+        _ => false,
+    };
+    !weak && !idle(op) && !only_registers(op) && !rendezvous(op)
+}
+
+/// Whether an instruction uses an mbarrier, and some mbarrier ends its life.
+fn dies(piece: &Piece<'_>, op: &Op) -> bool {
+    let ends = |i: &Instr| matches!(&i.op, Op::Mbarrier(m) if m.op == MbarrierOp::Inval);
+    matches!(op, Op::Mbarrier(_)) && piece.part.program.threads.iter().flat_map(|t| &t.body).any(ends)
 }
 
 /// Whether a part executes the instruction at a place.

@@ -28,6 +28,8 @@ pub(super) struct State {
     pub(super) regs: Vec<Val>,
     /// A fence may have been executed.
     pub(super) fenced: bool,
+    /// A wait may have been executed since the lanes last met: other lanes may be behind it, or not yet.
+    pub(super) waited: bool,
 }
 
 /// What is known at each place of the body that the part comes to, and at its end.
@@ -83,7 +85,7 @@ impl<'p> Part<'p> {
             RegInit::Address(s) => self.constant(Known::address(*s)),
             RegInit::Lane => Val::Known(numbers()),
         };
-        State { regs: self.code().regs.iter().map(|r| init(&r.init)).collect(), fenced: false }
+        State { regs: self.code().regs.iter().map(|r| init(&r.init)).collect(), fenced: false, waited: false }
     }
 
     pub(super) fn constant(&self, known: Known) -> Val {

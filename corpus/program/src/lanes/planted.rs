@@ -11,6 +11,8 @@ pub enum Planted {
     Releases,
     /// S3: a reduction behind a fence counts as quiet.
     FencedReduction,
+    /// S3: a reduction behind a wait for which another lane may be late counts as quiet.
+    LateReduction,
     /// S3: reductions of different numbers on one word count as quiet.
     MixedReductions,
     /// S3: joined reductions are one.
@@ -39,15 +41,20 @@ pub enum Planted {
     IdleMeetings,
     /// Idle parts are dropped though nobody executes the same waits.
     IdleWaits,
+    /// Idle parts are dropped though they may be late for a wait that the other part has passed.
+    IdleLate,
+    /// Idle parts are dropped though the mbarrier that they wait for ends its life.
+    IdleLives,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 18] = [
+    pub const ALL: [Planted; 21] = [
         Planted::Control,
         Planted::Objects,
         Planted::Releases,
         Planted::FencedReduction,
+        Planted::LateReduction,
         Planted::MixedReductions,
         Planted::OneReduction,
         Planted::Steps,
@@ -62,5 +69,7 @@ impl Planted {
         Planted::FirstTwin,
         Planted::IdleMeetings,
         Planted::IdleWaits,
+        Planted::IdleLate,
+        Planted::IdleLives,
     ];
 }

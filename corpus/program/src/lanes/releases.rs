@@ -5,13 +5,14 @@
 //! (a fence and a relaxed write are a release pattern, PTX ISA 8.7). An `atom` is never quiet: with a fence behind it, it
 //! heads an acquire pattern. Joined quiet reductions stay so many writes, one behind the other, because other threads see
 //! the sums between them. Which lane comes first makes no difference if all lanes write the same number, and if no other
-//! reduction of the part writes another number there.
+//! reduction of the part writes another number there. Nor is one quiet behind a wait, unless all lanes have met since, or
+//! nobody reads: it tells others that one lane has passed the wait, and they may end what another lane still waits for.
 
 use super::part::{Apart, Done, Part, State};
 use super::planted::Planted;
 use super::sites::{Site, overlap};
 use super::value::Known;
-use crate::ir::{AsyncCopy, AtomOp, Control, Op, ProxyOrder, RemoteOrder, RmwOrder, StoreOrder, Ty};
+use crate::ir::{AsyncCopy, AtomOp, Control, Instr, Op, ProxyOrder, RemoteOrder, RmwOrder, StoreOrder, Ty};
 
 /// What a quiet reduction does to its word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +28,17 @@ pub(super) fn quiet(part: &Part<'_>, state: &State, op: &Op) -> Option<Quiet> {
     if state.fenced && !part.has(Planted::FencedReduction) {
         return None;
     }
+    if state.waited && read(part) && !part.has(Planted::LateReduction) {
+        return None;
+    }
     Some(Quiet { op: *op, ty: *ty, number: part.operand(state, *a).one()? })
+}
+
+/// Whether some thread may see the sum of a reduction: the program has a read that is no wait for an mbarrier.
+fn read(part: &Part<'_>) -> bool {
+    let reads =
+        |i: &Instr| matches!(i.op, Op::Load { .. } | Op::Rmw { red: false, .. } | Op::MultimemLoad { .. });
+    part.program.threads.iter().flat_map(|t| &t.body).any(reads)
 }
 
 /// Passes if the lanes may execute an instruction together.

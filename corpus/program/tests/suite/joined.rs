@@ -32,7 +32,9 @@ fn few_threads_stand_for_a_warp() {
         })
         .collect();
     let shapes = [
-        (format!("{WAIT} @z st.weak.shared.u32 [x], 1; @z {ARRIVE}"), 1),
+        // The other lanes may be late for the wait, unless all meet behind it.
+        (format!("{WAIT} @z st.weak.shared.u32 [x], 1; @z {ARRIVE}"), 2),
+        (format!("{WAIT} elect.sync _|e, 0xffffffff; @e st.weak.shared.u32 [x], 1; @e {ARRIVE}"), 1),
         (format!("{WAIT} ld.weak.shared.u32 r, [x0]; bar.warp.sync 0xffffffff; @z {ARRIVE}"), 2),
         (format!("{WAIT} ld.weak.shared.u32 r, [x0]; {ARRIVE}"), 1),
         ("st.weak.shared.u32 [x0], 1; bar.warp.sync 0xffffffff; ld.weak.shared.u32 r, [x1];".to_owned(), 2),

@@ -73,7 +73,7 @@ const WRITES: &str = "st.weak.shared.u32 [x+8], 1; ARRIVE, [b];";
 
 /// The programs of the table of right answers that texts can say; `z`, `h`: lane 0, all others; `x0`, `x1`: the word of the
 /// lane, of the next lane; `f0`, `c0`: its flag, its mbarrier.
-const ROWS: [Row; 33] = [
+const ROWS: [Row; 38] = [
     (
         "next lane, nothing between",
         "st.weak.shared.u32 [x0], 1; ld.weak.shared.u32 r, [x1];",
@@ -255,6 +255,41 @@ const ROWS: [Row; 33] = [
         WRITES,
         &[("b", 1), ("c", 4)],
         &["hang"],
+    ),
+    (
+        "a late lane, told of by a sum",
+        "L: WAIT, [b], 0; @!p bra L; red.relaxed.gpu.global.add.u32 [f], 1;",
+        "ARRIVE, [b]; L: ld.acquire.gpu.u32 s, [f]; setp.lt.u32 p, s, 1; @p bra L; ARRIVE, [b];",
+        &[("b", 1)],
+        &["hang"],
+    ),
+    (
+        "a late lane that idles",
+        "L: WAIT, [b], 1; @!p bra L; @z ARRIVE, [b];",
+        "L: WAIT, [b], 0; @!p bra L;",
+        &[("b", 1)],
+        &["hang"],
+    ),
+    (
+        "an idle lane that has met the other",
+        "L: WAIT, [b], 1; @!p bra L; elect.sync _|q, 15; @z ARRIVE, [b];",
+        "L: WAIT, [b], 0; @!p bra L;",
+        &[("b", 1)],
+        &["clean"],
+    ),
+    (
+        "an idle lane and the end of its mbarrier",
+        "L: WAIT, [b], 1; @!p bra L; elect.sync _|q, 15; @z mbarrier.inval.shared::cta.b64 [b];",
+        "",
+        &[("b", 1)],
+        &["lifetime"],
+    ),
+    (
+        "an idle lane, ordered before the end",
+        "L: WAIT, [b], 1; @!p bra L; bar.warp.sync 15; @z mbarrier.inval.shared::cta.b64 [b];",
+        "",
+        &[("b", 1)],
+        &["clean"],
     ),
     (
         "an observed result",
