@@ -523,7 +523,7 @@ fn clusters_that_wait_for_each_other_are_taken_to_run_together() {
     let both = format!("{first}\n{poll}");
     assert_eq!(lines(&both, 2), [both_line(&both)]);
     assert_eq!(
-        lines(&format!("st.release.gpu.global.u32 [%rd3], 1; ld.acquire.gpu.global.u32 %r1, [%rd3];"), 2),
+        lines("st.release.gpu.global.u32 [%rd3], 1; ld.acquire.gpu.global.u32 %r1, [%rd3];", 2),
         [] as [u32; 0]
     );
 }

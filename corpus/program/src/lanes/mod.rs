@@ -1,12 +1,12 @@
 //! Lanes are threads: a warp of a litmus text stands for so many threads with one body, and few threads stand for the warp.
 //!
-//! [`joined`] replaces each thread of several lanes by *parts*, threads that run their lanes in one program order, such
+//! `joined` replaces each thread of several lanes by *parts*, threads that run their lanes in one program order, such
 //! that an exploration has the same verdict as with a thread for each lane: the same pairs of racing instructions, hangs,
 //! protocol errors, and values that others see. Where it cannot prove that, lanes are apart; at worst each is a thread.
 //!
-//! **Conditions.** Lanes of one part agree on everything that synchronises or steers: S1 [`control`], S2 [`objects`],
-//! S3 [`releases`], S4 [`counts`], S5 [`values`]. Each is an equivalence, so the coarsest partition is found by splitting.
-//! Conflicts inside a part get a lane of their own ([`twins`]); parts that only wait are dropped ([`idle`]).
+//! **Conditions.** Lanes of one part agree on everything that synchronises or steers: S1 `control`, S2 `objects`,
+//! S3 `releases`, S4 `counts`, S5 `values`. Each is an equivalence, so the coarsest partition is found by splitting.
+//! Conflicts inside a part get a lane of their own (`twins`); parts that only wait are dropped (`idle`).
 //!
 //! **Argument.** Take an execution of single lanes in which lane i of a part races with something. Let the other lanes of
 //! the part do what i does: read from the same writes at the same object (S2), be in the same phases (S4), go the same

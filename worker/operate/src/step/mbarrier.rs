@@ -193,7 +193,7 @@ pub(super) fn used(
     of: Object,
     detached: bool,
 ) -> Result<Option<usize>, Stop> {
-    if !e.invalidates && !(detached && e.program.launched) {
+    if !(e.invalidates || detached && e.program.launched) {
         return Ok(None);
     }
     let instance = match (detached, e.mode.instances) {

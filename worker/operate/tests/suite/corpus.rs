@@ -27,7 +27,8 @@ pub(crate) const FOLDERS: [&str; 10] = [
 ];
 
 /// The practice profile of the model.
-const PRACTICE: [&str; 12] = ["TQ5", "TQ7", "TQ10", "TQ11", "TQ15", "TQ30", "TQ32", "TQ33", "WL", "EX", "RV", "XM"];
+const PRACTICE: [&str; 12] =
+    ["TQ5", "TQ7", "TQ10", "TQ11", "TQ15", "TQ30", "TQ32", "TQ33", "WL", "EX", "RV", "XM"];
 
 fn settings(spec: &str) -> Option<Result<Settings, String>> {
     let (model, switches) = spec.split_once(':').unwrap_or((spec, ""));

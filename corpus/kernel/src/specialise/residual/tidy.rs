@@ -71,7 +71,7 @@ fn join(all: Vec<Placed>) -> Vec<Placed> {
             let run = out.iter_mut().rev().take_while(|p| matches!(p.item, Item::Data { .. }));
             let same = |p: &&mut Placed| {
                 (p.mask, p.lanes) == (placed.mask, placed.lanes)
-                    && matches!(&p.item, Item::Data { write: w, manner: m, touch: t } if (*w, &*m, t.mem) == (*write, &*manner, touch.mem))
+                    && matches!(&p.item, Item::Data { write: w, manner: m, touch: t } if (*w, m, t.mem) == (*write, manner, touch.mem))
             };
             if let Some(Placed { item: Item::Data { touch: earlier, .. }, .. }) = run.into_iter().find(same) {
                 earlier.ranges.append(&mut touch.ranges);
