@@ -175,9 +175,7 @@ impl Other {
         let strict;
         let (mut out, model) = match &source.otherwise {
             None => (Vec::new(), letter.judgement),
-            Some(_) if is_incomplete(letter.judgement) || !is_worse(letter, practice) => {
-                return Vec::new();
-            }
+            Some(_) if !is_worse(letter, practice) => return Vec::new(),
             Some(otherwise) => {
                 strict = (asking.under)(practice.program, &self.with(|_| false));
                 let known: BTreeSet<_> = strict.findings.iter().map(lines).collect();
@@ -210,10 +208,6 @@ fn is_worse(letter: Judged<'_>, practice: Judged<'_>) -> bool {
         false => !found(letter).is_subset(&found(practice)),
     };
     more || !wrong(letter).is_subset(&wrong(practice))
-}
-
-fn is_incomplete(judgement: &Judgement) -> bool {
-    judgement.verdicts.iter().any(|v| v.exit_code() == exit::INCOMPLETE)
 }
 
 /// The flag of a finding and its lines: lanes may be in other threads under another reading.
