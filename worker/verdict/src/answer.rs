@@ -41,7 +41,7 @@ pub struct Answer {
     pub model: Option<String>,
     /// Its switches.
     pub switches: Variants,
-    /// What was explored on its own: clusters that have nothing in common, and smaller launches that show more. None if the
+    /// What was explored on its own: clusters that have nothing in common, and other launches that show more. None if the
     /// file is rejected.
     pub parts: Vec<Part>,
     /// The answer of the operational engine, for a text with free loops.
@@ -64,7 +64,7 @@ pub struct Answer {
 pub struct Part {
     /// Its verdicts.
     pub verdicts: Verdicts,
-    /// The command of the smaller launch that it belongs to, if it does not belong to the launch of the answer.
+    /// The command of the launch that it belongs to, if that is not the launch of the answer.
     pub launch: Option<String>,
     /// Its threads, in order.
     pub threads: Vec<String>,
@@ -303,10 +303,10 @@ impl Answer {
         }
     }
 
-    /// The clusters of a part, where there are several parts, or the smaller launch that it belongs to.
+    /// The clusters of a part, where there are several parts, or the other launch that it belongs to.
     pub fn part_title(&self, part: usize) -> Option<String> {
         if let Some(command) = self.parts.get(part).and_then(|p| p.launch.as_ref()) {
-            return Some(format!("in a smaller launch, {command}"));
+            return Some(format!("in another launch, {command}"));
         }
         let clusters = self.launch.as_ref()?.parts.get(part).filter(|_| self.parts.len() > 1)?;
         let one = |c: &Vec<u32>| c.iter().map(u32::to_string).collect::<Vec<_>>().join("+");

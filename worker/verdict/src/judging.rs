@@ -68,7 +68,7 @@ impl Judge<'_> {
 
     fn kernel(&self, file: &File) -> Result<Answer> {
         match kernel::read(file, &self.wanted())? {
-            Kernel::Launches(candidates) => self.launches(file, candidates),
+            Kernel::Launches(candidates, covering) => self.launches(file, candidates, covering.as_ref()),
             Kernel::Rejected(errors) => Ok(Answer::rejected(file.name(), errors)),
         }
     }
@@ -199,7 +199,7 @@ impl Judge<'_> {
     /// Whether the launch of a module is clean.
     fn is_clean(&self, file: &File, limits: &Limits) -> bool {
         let wanted = Wanted { both: false, ..self.wanted() };
-        let Ok(Kernel::Launches(candidates)) = kernel::read(file, &wanted) else { return false };
+        let Ok(Kernel::Launches(candidates, _)) = kernel::read(file, &wanted) else { return false };
         let mut all = candidates.iter().flat_map(|c| &c.sources);
         candidates.iter().all(|c| c.refused.is_none() && c.reserve.is_none())
             && all.all(|s| self.quiet(s, Ok(&self.asked.model), limits).is_clean())

@@ -2,15 +2,18 @@
 //!
 //! Contract: the answer is about the largest launch that was tried, also where no engine models it or a limit ended its
 //! exploration. A smaller one adds the races, lifetimes and broken preconditions that the largest does not show, each headed
-//! with its command, and never a hang: a CTA may wait for another one that only a larger launch has. Larger launches are tried
+//! with its command, and a hang only if more CTAs with the same parameters hang, too: a CTA may wait for another one that only a
+//! larger launch has. Larger launches are tried
 //! as long as all before are clean or hang, each within a multiple of the checks that the one before needed. Which launches
-//! those are depends on counts, and on no clock. A launch is clean only if everything that synchronises runs in it, or in a
-//! smaller one that is clean.
+//! those are depends on counts, and on no clock. A launch is clean only if everything that is asked of the kernel happens in it,
+//! or in another one that is clean. If the largest launch is clean, more are judged for what it leaves (`kernel/covering`). What is
+//! wrong with one of these is wrong with the kernel, with two exceptions. A hang is none if a larger grid with the same
+//! parameters does not hang. A launch whose rows may overlap shows nothing but what it covers.
 
 use crate::answer::Answer;
-use crate::input::File;
+use crate::input::{File, Source};
 use crate::judging::{Explored, Judge};
-use crate::kernel::{Candidate, Launched, Smaller, Statement};
+use crate::kernel::{Candidate, Covering, Launched, Run, Search, Smaller, Taken};
 use crate::verdicts::{Verdicts, told, undecided, union};
 use anyhow::{Context, Result};
 use moire_execution::leaf::Finding;
@@ -20,11 +23,16 @@ use std::collections::BTreeSet;
 
 /// Consistency checks of a larger launch, by those of the one before, and at least.
 const LARGER_CHECKS: (u64, u64) = (8, 2_000);
+/// The work of all launches for the coverage. A check costs about the square of the number of instructions.
+const MORE_WORK: u64 = 1 << 30;
+/// Most launches for the coverage.
+const MORE: usize = 10;
 
 /// A launch that was tried.
 struct Tried {
     explored: Vec<Explored>,
     launch: Launched,
+    run: Option<Run>,
     /// No engine was asked, or its answer is about any data and only says what could happen.
     unasked: bool,
 }
@@ -44,23 +52,51 @@ impl Tried {
         refused || self.is_clean() || self.verdicts().contains(&Verdict::Hang)
     }
 
-    /// The statements that synchronise and do not run, where the launch was run ahead.
-    fn missed(&self) -> Option<BTreeSet<Statement>> {
-        Some(self.launch.coverage.as_ref()?.synchronising.missed.iter().cloned().collect())
+    /// Consistency checks of its explorations.
+    fn checks(&self) -> u64 {
+        self.explored.iter().map(|e| e.1.summary.checks).sum()
     }
+
+    /// The launch, if it was explored and is clean.
+    fn clean(&self) -> Option<&Run> {
+        self.run.as_ref().filter(|_| !self.unasked && self.is_clean())
+    }
+
+    /// The lines of what is wrong.
+    fn lines(&self) -> BTreeSet<u32> {
+        self.explored.iter().flat_map(|e| &e.1.findings).flat_map(|f| &f.places).map(|p| p.line).collect()
+    }
+
+    fn has_finding(&self) -> bool {
+        !self.unasked && Verdicts(self.verdicts()).has_finding()
+    }
+}
+
+/// What the launches for the coverage gave.
+#[derive(Default)]
+struct Covered {
+    /// The launches, with their commands.
+    judged: Vec<Smaller>,
+    /// A launch that is wrong.
+    wrong: Option<Tried>,
+    taken: Vec<Taken>,
 }
 
 impl Judge<'_> {
     /// The answer for the launches of a kernel.
-    pub(crate) fn launches(&self, file: &File, candidates: Vec<Candidate>) -> Result<Answer> {
+    pub(crate) fn launches(
+        &self,
+        file: &File,
+        candidates: Vec<Candidate>,
+        covering: Option<&Covering>,
+    ) -> Result<Answer> {
         let mut limits = *self.limits();
         let mut tried: Vec<Tried> = Vec::new();
         let mut candidates = candidates.into_iter().peekable();
         while let Some(candidate) = candidates.next() {
             self.host.doubt(candidates.peek().is_some());
-            let one = self.launch(candidate, &limits)?;
-            let (checks, open) =
-                (one.explored.iter().map(|e| e.1.summary.checks).sum::<u64>(), one.is_open());
+            let one = self.launch(candidate, &limits, true)?;
+            let (checks, open) = (one.checks(), one.is_open());
             let (times, least) = LARGER_CHECKS;
             limits.checks = checks.saturating_mul(times).max(least).min(self.limits().checks);
             tried.push(one);
@@ -69,18 +105,24 @@ impl Judge<'_> {
             }
             self.host.forget();
         }
-        let (uncovered, covered) = coverage(&tried);
-        let Tried { explored, mut launch, unasked } = tried.pop().context("a kernel has a launch")?;
-        launch.covers(covered.map(|of| &tried[of].launch), &self.question.options());
-        launch.coverage.iter_mut().for_each(|c| c.uncovered.clone_from(&uncovered));
+        let more = self.covered(&mut tried, covering)?;
+        let Tried { explored, mut launch, unasked, .. } = tried.pop().context("a kernel has a launch")?;
         let largest = union(explored.iter().map(|e| &e.1.verdicts));
         let mut beside = Vec::new();
-        for Tried { explored, launch: smaller, .. } in tried {
+        launch.more = more.judged;
+        launch.taken.extend(more.taken);
+        let hangs: Vec<bool> = tried.iter().map(|t| stands(t, &tried, &launch, &largest)).collect();
+        for (Tried { explored, launch: smaller, .. }, hangs) in tried.into_iter().zip(hangs) {
             let command = smaller.command(&self.question.options());
             let verdicts = Verdicts(union(explored.iter().map(|e| &e.1.verdicts)));
             launch.smaller.push(Smaller { command: command.clone(), verdicts });
-            let own = explored.into_iter().filter_map(|e| added(e, &largest));
+            let own = explored.into_iter().filter_map(|e| added(e, &largest, hangs));
             beside.extend(own.map(|e| (e, command.clone())));
+        }
+        if let Some(wrong) = more.wrong {
+            let command = wrong.launch.command(&self.question.options());
+            beside
+                .extend(wrong.explored.into_iter().filter(|e| !e.1.is_clean()).map(|e| (e, command.clone())));
         }
         let mut answer = match unasked {
             false => self.noted(explored, Some(launch), &limits, Some(file)),
@@ -94,15 +136,83 @@ impl Judge<'_> {
         Ok(answer)
     }
 
-    /// Explores a launch, unless it is refused.
-    fn launch(&self, candidate: Candidate, limits: &Limits) -> Result<Tried> {
-        let Candidate { mut sources, mut launch, refused, reserve } = candidate;
+    /// Judges more launches, if the largest one is clean, and says in its coverage what is left.
+    fn covered(&self, tried: &mut [Tried], covering: Option<&Covering>) -> Result<Covered> {
+        let (Some(covering), Some(of)) = (covering, tried.iter().rposition(|t| t.launch.coverage.is_some()))
+        else {
+            return Ok(Covered::default());
+        };
+        let clean: Vec<&Run> = tried.iter().filter_map(Tried::clean).collect();
+        let judged = tried.iter().filter_map(|t| Some(t.run.as_ref()?.launch.clone())).collect();
+        let mut search = covering.search(&clean, judged);
+        let right = |t: &Tried| t.is_clean() || t.verdicts() == [Verdict::Hang];
+        let closed = tried.last().is_some_and(|t| t.clean().is_some()) && tried.iter().all(right);
+        let more = match closed {
+            true => self.more(&mut search)?,
+            false => Covered::default(),
+        };
+        let (smaller, largest) = tried.split_at_mut(tried.len() - 1);
+        let largest = &mut largest[0].launch;
+        largest.covers(smaller.get(of).map(|t| &t.launch), &self.question.options());
+        if more.wrong.is_none() && (closed || largest.coverage.as_ref().is_some_and(|c| c.of.is_some())) {
+            let uncovered = search.uncovered(largest, !closed);
+            largest.coverage.iter_mut().for_each(|c| c.uncovered.clone_from(&uncovered));
+        }
+        Ok(more)
+    }
+
+    /// Judges launches that run more of the kernel, until nothing is left, nothing more is found, or one is wrong.
+    fn more(&self, search: &mut Search<'_>) -> Result<Covered> {
+        let mut out = Covered::default();
+        let mut left = MORE_WORK;
+        for _ in 0..MORE {
+            let Some(more) = search.next() else { break };
+            let check = price(&more.candidate);
+            let limits =
+                Limits { checks: (left / 2 / check).max(1).min(self.limits().checks), ..*self.limits() };
+            let one = self.launch(more.candidate, &limits, false)?;
+            left = left.saturating_sub(one.checks().saturating_mul(check));
+            let command = one.launch.command(&self.question.options());
+            if !one.has_finding() {
+                one.clean().into_iter().for_each(|run| search.count(run));
+                out.judged.push(Smaller { command, verdicts: Verdicts(one.verdicts()) });
+                continue;
+            }
+            let excuse = one.run.as_ref().and_then(|run| search.excuse(run, &one.verdicts(), &one.lines()));
+            let excused = excuse.is_some();
+            out.taken.extend(excuse.map(|place| empty(&place, &one.verdicts())));
+            if excused || more.short {
+                continue;
+            }
+            let larger = one.run.as_ref().filter(|_| one.verdicts() == [Verdict::Hang]);
+            match larger
+                .and_then(|run| search.larger(run))
+                .map(|c| self.launch(c, &limits, false))
+                .transpose()?
+            {
+                Some(larger) if larger.clean().is_some() => {
+                    larger.clean().into_iter().for_each(|run| search.count(run));
+                    let command = larger.launch.command(&self.question.options());
+                    out.judged.push(Smaller { command, verdicts: Verdicts(larger.verdicts()) });
+                }
+                larger => {
+                    out.wrong = Some(larger.filter(Tried::has_finding).unwrap_or(one));
+                    break;
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Explores a launch, unless it is refused; with `telling`, what is found may be told at once.
+    fn launch(&self, candidate: Candidate, limits: &Limits, telling: bool) -> Result<Tried> {
+        let Candidate { mut sources, mut launch, refused, reserve, run } = candidate;
         if let Some(why) = refused {
             let source = sources.pop().context("a launch has a program")?;
-            return Ok(Tried { explored: vec![(source, undecided(why), None)], launch, unasked: true });
+            return Ok(Tried { explored: vec![(source, undecided(why), None)], launch, run, unasked: true });
         }
         // What is found for any data need not happen, so nothing is said at once.
-        let mut explored = self.explored(sources, limits, launch.any_data.is_none())?;
+        let mut explored = self.explored(sources, limits, telling && launch.any_data.is_none())?;
         reserve.into_iter().for_each(|why| reserved(&mut explored, &why));
         let clean = explored.iter().all(|e| e.1.is_clean());
         let could = launch.any_data.as_mut().filter(|_| !clean);
@@ -112,7 +222,7 @@ impl Judge<'_> {
             explored.truncate(1);
             explored.iter_mut().for_each(|e| e.1 = undecided(Verdict::Abstained(any.why.clone())));
         }
-        Ok(Tried { explored, launch, unasked })
+        Ok(Tried { explored, launch, run, unasked })
     }
 }
 
@@ -122,28 +232,44 @@ fn reserved(explored: &mut [Explored], why: &str) {
     all.filter(|v| matches!(v, Verdict::Clean(_))).for_each(|v| *v = Verdict::Abstained(why.to_owned()));
 }
 
-/// What synchronises and runs in none of the launches that decide: in the largest one that was run ahead, and in no smaller
-/// one that is clean. With the position of that largest one, if a larger one was refused.
-fn coverage(tried: &[Tried]) -> (Vec<Statement>, Option<usize>) {
-    let Some(of) = tried.iter().rposition(|t| t.launch.coverage.is_some()) else { return (Vec::new(), None) };
-    let smaller = tried[..of].iter().filter(|t| t.is_clean()).filter_map(Tried::missed);
-    let own = tried[of].missed().unwrap_or_default();
-    let left = smaller.fold(own, |left, missed| &left & &missed);
-    (left.into_iter().collect(), (of + 1 < tried.len()).then_some(of))
+/// The work of one check of a launch.
+fn price(candidate: &Candidate) -> u64 {
+    let size = |s: &Source| s.program.threads.iter().map(|t| t.body.len() as u64).sum::<u64>();
+    candidate.sources.iter().map(size).max().map_or(1, |n| n.saturating_mul(n).max(1))
 }
 
-/// What a smaller launch adds to the verdicts of the largest one.
-fn added((source, judgement, sample): Explored, largest: &[Verdict]) -> Option<Explored> {
+/// That a launch in which a parameter is 0 is not asked about, and what is wrong with it.
+fn empty(place: &str, verdicts: &[Verdict]) -> Taken {
+    let words = Verdicts(verdicts.to_vec()).words().join(", ");
+    Taken { line: 0, text: format!("parameter {place} is not 0; with 0: {words}") }
+}
+
+/// Whether a hang of a smaller launch is one of the kernel: no launch with the same parameters and more CTAs goes without.
+fn stands(one: &Tried, smaller: &[Tried], launch: &Launched, largest: &[Verdict]) -> bool {
+    let others = smaller.iter().map(|t| (&t.launch, t.verdicts())).chain([(launch, largest.to_vec())]);
+    let mut more = others.filter(|(other, _)| one.launch.is_part_of(other));
+    more.all(|(_, verdicts)| verdicts.contains(&Verdict::Hang))
+}
+
+/// What a smaller launch adds to the verdicts of the largest one. Its hang counts if `hangs`.
+fn added((source, judgement, sample): Explored, largest: &[Verdict], hangs: bool) -> Option<Explored> {
     let adds = |v: &Verdict| {
-        matches!(
-            v,
-            Verdict::Race | Verdict::Lifetime | Verdict::Protocol | Verdict::EarlyPass | Verdict::Undefined
-        ) && !largest.contains(v)
+        let counts = match v {
+            Verdict::Race
+            | Verdict::Lifetime
+            | Verdict::Protocol
+            | Verdict::EarlyPass
+            | Verdict::Undefined => true,
+            Verdict::Hang => hangs,
+            _ => false,
+        };
+        counts && !largest.contains(v)
     };
     judgement.summary.executions()?;
     let verdicts: Vec<Verdict> = judgement.verdicts.iter().filter(|v| adds(v)).cloned().collect();
     let about = |flag: &str| verdicts.contains(&flag_verdict(flag));
     let own = Judgement {
+        hang: judgement.hang.filter(|_| hangs),
         race: judgement.race.filter(|(flag, _)| about(flag)),
         broken: judgement.broken.into_iter().filter(|(flag, _)| about(flag)).collect(),
         findings: judgement.findings.into_iter().filter(|f| about(&f.flag)).collect(),

@@ -69,16 +69,16 @@ fn a_branch_on_data_is_explored_both_ways() {
 
 #[test]
 fn every_verdict_names_its_launch() {
-    let (code, out, err) = check(&ours("ring.ptx"), &["--param", "0=2"]);
+    let (code, out, err) = check(&ours("ring.ptx"), &["--param", "0=4"]);
     assert_eq!(code, Some(0), "{out}{err}");
     let launch = "launch of ring: grid 1 (assumed), cluster 1 (assumed), block 64 (.reqntid), \
-                  parameter 0 (ring_rounds) = 2 (given)";
+                  parameter 0 (ring_rounds) = 4 (given)";
     assert!(out.contains(launch), "{out}");
-    assert!(out.contains("repeat with: moire check k.ptx --grid 1 --cluster 1 --param 0=2\n"), "{out}");
+    assert!(out.contains("repeat with: moire check k.ptx --grid 1 --cluster 1 --param 0=4\n"), "{out}");
     assert!(out.contains("elect.sync elects the first active lane"), "{out}");
     assert!(out.contains("trip counts: lines "), "{out}");
     assert!(out.contains("one cluster only: nothing in the kernel tells clusters apart"), "{out}");
-    let told = ["--param", "0=2", "--grid", "1", "--cluster", "1"];
+    let told = ["--param", "0=4", "--grid", "1", "--cluster", "1"];
     let (_, out, _) = check(&ours("ring.ptx"), &told);
     assert!(out.contains("grid 1 (given)") && !out.contains("repeat with"), "{out}");
     let launch = &json(&ours("ring.ptx"), &["--param", "0=2", "--profile", "letter"])["launch"];
@@ -130,7 +130,13 @@ fn ctas_of_an_assumed_launch_meet() {
 #[test]
 fn a_clean_kernel_says_what_did_not_run() {
     let ring = ours("ring.ptx");
-    let (_, one, _) = check(&ring, &["--param", "0=1"]);
+    let (code, one, _) = check(&ring, &["--param", "0=1"]);
+    assert!(code == Some(11) && one.starts_with("k.ptx: bounded(coverage)\n"), "{one}");
+    assert!(one.contains("    trip counts: lines 30 to 69: 1\n"), "a body that ran once: {one}");
+    assert!(
+        one.contains("not covered: loop to line 69 (line 30) never runs twice, it does with --param 0=2\n"),
+        "{one}"
+    );
     assert!(one.contains("coverage: ") && one.contains("no ring wraps"), "{one}");
     assert!(one.contains("loops around synchronisation that no warp runs twice: lines "), "{one}");
     let (code, none, _) = check(&ring, &["--param", "0=0"]);
@@ -192,7 +198,7 @@ fn a_smaller_launch_adds_its_own_races_and_never_a_hang() {
     let alone = of_ctas(&alone);
     let (code, out, err) = check(&alone, &[]);
     assert!(code == Some(10) && out.starts_with("k.ptx: race\n"), "{out}{err}");
-    assert!(out.contains("  in a smaller launch, moire check k.ptx --grid 1 --cluster 1, race: "), "{out}");
+    assert!(out.contains("  in another launch, moire check k.ptx --grid 1 --cluster 1, race: "), "{out}");
     assert!(out.contains("grid 2 (assumed)") && !out.contains("  hang: "), "{out}");
     let object = json(&alone, &[]);
     assert_eq!(object["verdicts"], serde_json::json!(["race"]), "{object}");
@@ -225,7 +231,7 @@ fn what_synchronises_and_never_runs_bounds_the_answer() {
     assert_eq!(object["launch"]["coverage"]["uncovered"][0]["text"], "bar.sync", "{object}");
     let (code, out, _) = check(&never, &["--format", "sarif"]);
     assert!(
-        code == Some(11) && out.contains("1 synchronising instructions run in no launch that was judged"),
+        code == Some(11) && out.contains("not covered by the launches that were judged: bar.sync (line "),
         "{out}"
     );
     let (code, out, _) = check(&never, &["--format", "junit"]);
@@ -234,6 +240,132 @@ fn what_synchronises_and_never_runs_bounds_the_answer() {
     let racy =
         of_ctas("st.global.u32 [%rd0], %r0;\nsetp.eq.u32 %p5, %r0, 77;\n@!%p5 bra DONE;\nbar.sync 1, 64;");
     assert_eq!(check(&racy, &[]).0, Some(10));
+}
+
+/// Kernels of 64 threads. `%r0` is the parameter `n`, `%r1` the number of the thread, `%r2` and `%r3` those of the CTA along x and
+/// y; thread 0 of a CTA owns a word of shared memory at `%r4`.
+fn of_counts(body: &str) -> String {
+    format!(
+        ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 g, .param .u32 n)\n.reqntid 64\n{{\n\
+         .reg .pred %p<8>;\n.reg .b32 %r<12>;\n.reg .b64 %rd<4>;\n.shared .b32 word[4];\nld.param.u64 %rd0, [g];\n\
+         ld.param.u32 %r0, [n];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\nmov.u32 %r3, %ctaid.y;\nmov.u32 %r4, word;\n\
+         setp.eq.u32 %p0, %r1, 0;\n{body}\nret;\n}}\n"
+    )
+}
+
+/// Thread 0 writes a word, and all others read it behind a barrier that some launches leave out: `skip` sets `%p1` where they do.
+fn skipping(skip: &str, other: &str) -> String {
+    of_counts(&format!(
+        "@%p0 st.shared.u32 [%r4], %r1;\n{skip}\n@%p1 bra A;\nbar.sync 0;\nbra B;\nA:\n{other}\nB:\nld.shared.u32 %r5, [%r4];"
+    ))
+}
+
+#[test]
+fn launches_are_looked_for_until_everything_has_run() {
+    let cases = [
+        ("and.b32 %r6, %r0, 3;\nsetp.eq.u32 %p1, %r6, 3;", "--grid 2 --cluster 1 --param 1=3"),
+        ("setp.eq.u32 %p1, %r0, 0;", "--grid 2 --cluster 1 --param 1=0"),
+        ("setp.eq.u32 %p1, %r3, 1;", "--grid 1,2 --cluster 1"),
+        ("setp.eq.u32 %p1, %r2, 2;", "--grid 3 --cluster 1"),
+        ("setp.gt.u32 %p1, %r0, 100;", "--grid 2 --cluster 1 --param 1=101"),
+    ];
+    for (skip, launch) in cases {
+        let (code, out, err) = check(&skipping(skip, ""), &[]);
+        assert!(code == Some(10) && out.starts_with("k.ptx: race\n"), "{skip}: {out}{err}");
+        assert!(out.contains(&format!("  in another launch, moire check k.ptx {launch}")), "{skip}: {out}");
+        let (code, out, err) = check(&skipping(skip, "bar.sync 0;"), &[]);
+        let listed = format!(": moire check k.ptx {launch}\n");
+        assert!(code == Some(0) && out.contains(&listed), "{skip}: {out}{err}");
+    }
+}
+
+#[test]
+fn a_launch_that_the_user_chose_is_covered_or_bounded() {
+    let tail = skipping("and.b32 %r6, %r0, 3;\nsetp.eq.u32 %p1, %r6, 3;", "");
+    let (code, out, err) = check(&tail, &["--param", "1=8"]);
+    assert!(code == Some(11) && out.starts_with("k.ptx: bounded(coverage)\n"), "{out}{err}");
+    assert!(out.contains("not covered: bra (line 21) is never taken, it does with --param 1=3\n"), "{out}");
+    let uncovered = &json(&tail, &["--param", "1=8"])["launch"]["coverage"]["uncovered"][0];
+    let said =
+        serde_json::json!({"line": 21, "text": "bra", "misses": "is never taken", "options": "--param 1=3"});
+    assert_eq!(*uncovered, said);
+    for format in ["sarif", "junit"] {
+        let (code, out, _) = check(&tail, &["--param", "1=8", "--format", format]);
+        assert!(code == Some(11) && (format == "junit" || out.contains("--param 1=3")), "{out}");
+    }
+    let second = skipping("setp.eq.u32 %p1, %r3, 1;", "bar.sync 0;");
+    let (code, out, _) = check(&second, &["--grid", "2", "--param", "1=1"]);
+    assert!(code == Some(11) && out.contains("it does with --grid 1,2\n"), "{out}");
+    assert_eq!(check(&second, &["--grid", "1,2"]).0, Some(0));
+}
+
+/// A loop of `n` rounds around one word: thread 0 writes it in each round but the last, the others read it behind a barrier.
+/// `end` stands at the end of a round.
+fn rounds(end: &str) -> String {
+    of_counts(&format!(
+        "mov.u32 %r5, 0;\nsetp.eq.u32 %p1, %r0, 0;\n@%p1 bra E;\nL:\nadd.u32 %r5, %r5, 1;\nsetp.ge.u32 %p2, %r5, %r0;\n\
+         @%p2 bra A;\n@%p0 st.shared.u32 [%r4], %r5;\nA:\nbar.sync 0;\nld.shared.u32 %r6, [%r4];\n{end}\n\
+         setp.lt.u32 %p3, %r5, %r0;\n@%p3 bra L;\nE:"
+    ))
+}
+
+#[test]
+fn what_a_loop_does_runs_in_two_passes() {
+    // With two rounds the word is written in the first only, and nothing is wrong.
+    let (code, out, err) = check(&rounds(""), &["--param", "1=2"]);
+    assert!(
+        code == Some(11) && out.contains("runs in one pass of its loop only, it does with --param 1=3\n"),
+        "{out}{err}"
+    );
+    let (code, out, err) = check(&rounds(""), &[]);
+    assert!(
+        code == Some(10)
+            && out.contains("in another launch, moire check k.ptx --grid 2 --cluster 1 --param 1=3"),
+        "{out}{err}"
+    );
+    assert_eq!(check(&rounds("bar.sync 0;"), &[]).0, Some(0));
+    // Both stages of a ring have to be used again.
+    let stage = ours("ring.ptx")
+        .replace("mbarrier.init.shared::cta.b64 [%r2+24], 1;", "mbarrier.init.shared::cta.b64 [%r2+24], 2;");
+    assert_eq!(check(&stage, &["--param", "0=3"]).0, Some(11));
+    let (code, out, err) = check(&stage, &[]);
+    assert!(code == Some(10) && out.contains("--param 0=4, hang: "), "{out}{err}");
+}
+
+#[test]
+fn a_count_of_zero_that_hangs_is_named() {
+    // The second warp waits for rounds of the first one, and there are none.
+    let waits = of_counts(
+        "@%p0 mbarrier.init.shared::cta.b64 [%r4], 1;\nbar.sync 0;\nsetp.lt.u32 %p1, %r1, 32;\n@%p1 bra P;\nW:\n\
+         mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r4], 0;\n@!%p2 bra W;\nbra E;\nP:\nsetp.eq.u32 %p3, %r0, 0;\n\
+         @%p3 bra E;\n@%p0 mbarrier.arrive.shared::cta.b64 _, [%r4];\nE:\nbar.sync 0;",
+    );
+    let (code, out, err) = check(&waits, &[]);
+    assert!(
+        code == Some(0) && out.contains("taken for granted: parameter 1 is not 0; with 0: hang\n"),
+        "{out}{err}"
+    );
+    let (code, out, err) = check(&waits, &["--param", "1=0"]);
+    assert!(code == Some(10) && out.starts_with("k.ptx: hang\n"), "{out}{err}");
+}
+
+#[test]
+fn a_hang_of_a_small_count_is_one_of_the_kernel() {
+    // Three rounds are clean, one round hangs for every grid.
+    let wrong = "OUT:\nsetp.eq.u32 %p5, %r0, 1;\nselp.b32 %r17, 96, 64, %p5;\nbar.sync 1, %r17;";
+    let small = ours("ring.ptx").replace("OUT:", wrong);
+    let (code, out, err) = check(&small, &[]);
+    assert!(code == Some(10) && out.contains("--param 0=1, hang: "), "{out}{err}");
+}
+
+#[test]
+fn ctas_that_cannot_be_told_apart_meet_at_a_flag() {
+    let flag = ours("flag-release.ptx");
+    let (code, out, err) = check(&flag, &[]);
+    assert!(code == Some(0) && out.contains("clean: moire check k.ptx --grid 2"), "{out}{err}");
+    let narrow = flag.replace("st.release.gpu", "st.release.cta");
+    let (code, out, err) = check(&narrow, &[]);
+    assert!(code == Some(10) && out.starts_with("k.ptx: race\n"), "{out}{err}");
 }
 
 #[test]
@@ -252,14 +384,14 @@ fn missing_parameters_are_chosen_and_named() {
     );
     // A mistake that shows in the second round only.
     let late = ring.replace("bfe.u32 %r9, %r5, 1, 1;", "mov.b32 %r9, 0;");
-    assert_eq!(check(&late, &["--param", "0=1"]).0, Some(0));
+    assert_eq!(check(&late, &["--param", "0=1"]).0, Some(11));
     let (code, out, err) = check(&late, &[]);
     assert_eq!(code, Some(10), "{out}{err}");
     // A field of a structure, and a module without directives beside metadata.
     let field = ring.replace(".param .u32 ring_rounds", ".param .align 4 .b8 ring_rounds[12]");
     let field = field.replace("[ring_rounds]", "[ring_rounds+8]").replace(".reqntid 64", "");
-    let (code, out, err) = check(&field, &["--block", "64", "--param", "0+8=2"]);
-    assert!(code == Some(0) && out.contains("parameter 0+8 (ring_rounds) = 2 (given)"), "{out}{err}");
+    let (code, out, err) = check(&field, &["--block", "64", "--param", "0+8=4"]);
+    assert!(code == Some(0) && out.contains("parameter 0+8 (ring_rounds) = 4 (given)"), "{out}{err}");
     let (_, out, _) = check(&field, &["--block", "64"]);
     assert!(out.contains("--block 64 --param 0+8=3\n"), "{out}");
     assert_eq!(check(&field, &["--block", "64", "--param", "0+12=2"]).0, Some(2));

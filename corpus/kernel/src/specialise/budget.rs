@@ -20,6 +20,11 @@ impl Budget {
         Self { left: Cell::new(whole) }
     }
 
+    /// What is left, in statements.
+    pub(super) fn left(&self) -> u64 {
+        self.left.get()
+    }
+
     fn take(&self, statements: usize) {
         self.left.set(self.left.get().saturating_sub(statements as u64));
     }

@@ -2,9 +2,12 @@
 //! wait for in a second phase.
 //!
 //! Contract: a statement is *reached* if some warp, on some way of its run ahead, stands at it with a lane for which the
-//! guard holds; of a branch the guard does not count. A loop is a branch back to an earlier statement; one *pass* is one run of the statement that is branched
-//! to. A loop that comes back in the same state waits, and its passes are not counted.
+//! guard holds; of a branch the guard does not count. A guard *goes a way* if it holds, or fails, for some lane that stands
+//! at it. A loop is a branch back to an earlier statement. One *pass* of it is one run of its body: an arrival at its last
+//! branch back, or an earlier branch back that is taken. A loop that comes back in the same state waits, and its passes are
+//! not counted.
 
+use super::known::loops::spans;
 use crate::ptx::{Kernel, Sort, Statement, What, mnemonic as head, sort};
 use moire_isa::kinds::Space as In;
 use moire_program::ir::*;
@@ -76,6 +79,88 @@ pub struct Coverage {
     /// Those of them that one warp waits for in both parities, or twice by one statement: they are used again, as the
     /// stages of a ring are.
     pub wrapped: usize,
+    /// What has been met of all that can be asked of a launch.
+    pub met: Met,
+}
+
+/// What launches have done of what can be asked of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Met {
+    /// By position of the statement.
+    steps: Vec<Step>,
+    /// Loops that are entered, by position of the first statement, with the most passes.
+    pub(super) passes: BTreeMap<usize, u32>,
+    /// Loops that wait.
+    pub(super) waits: BTreeSet<usize>,
+    /// Statements that run in a second pass of a loop, with the first statement of the loop.
+    pub(super) again: BTreeSet<(usize, usize)>,
+    /// Statements that wait twice for one mbarrier.
+    pub(super) rewaits: BTreeSet<usize>,
+    /// By address of the mbarrier in its CTA: the statements that wait for it, and whether some warp does so in a second phase.
+    pub(super) awaited: BTreeMap<u64, (BTreeSet<usize>, bool)>,
+    /// The axes along which there are several clusters.
+    pub(super) beside: [bool; 3],
+}
+
+/// What is known of one statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Step {
+    reached: bool,
+    /// Whether the guard has failed, and whether it has held, for a lane.
+    ways: [bool; 2],
+}
+
+impl Met {
+    pub(super) fn is_reached(&self, pc: usize) -> bool {
+        self.steps.get(pc).is_some_and(|s| s.reached)
+    }
+
+    /// Whether the guard has held (`true`) or failed for some lane.
+    pub(super) fn goes(&self, pc: usize, holds: bool) -> bool {
+        self.steps.get(pc).is_some_and(|s| s.ways[usize::from(holds)])
+    }
+
+    fn step(&mut self, pc: usize) -> &mut Step {
+        if self.steps.len() <= pc {
+            self.steps.resize(pc + 1, Step::default());
+        }
+        &mut self.steps[pc]
+    }
+
+    /// Adds what another launch has done.
+    pub fn join(&mut self, other: &Met) {
+        for (pc, theirs) in other.steps.iter().enumerate() {
+            let own = self.step(pc);
+            own.reached |= theirs.reached;
+            own.ways = [own.ways[0] | theirs.ways[0], own.ways[1] | theirs.ways[1]];
+        }
+        for (first, passes) in &other.passes {
+            let most = self.passes.entry(*first).or_default();
+            *most = (*most).max(*passes);
+        }
+        self.waits.extend(&other.waits);
+        self.again.extend(&other.again);
+        self.rewaits.extend(&other.rewaits);
+        self.beside.iter_mut().zip(other.beside).for_each(|(own, theirs)| *own |= theirs);
+        for (at, (places, wraps)) in &other.awaited {
+            let own = self.awaited.entry(*at).or_default();
+            own.0.extend(places);
+            own.1 |= wraps;
+        }
+    }
+
+    fn of(courses: &[&Course]) -> Met {
+        let mut out = Met::default();
+        for course in courses {
+            out.join(&course.met);
+            for ((_, at), waits) in &course.awaited {
+                let own = out.awaited.entry(*at).or_default();
+                own.0.extend(&waits.places);
+                own.1 |= waits.wraps();
+            }
+        }
+        out
+    }
 }
 
 impl Coverage {
@@ -84,20 +169,14 @@ impl Coverage {
         self.loops.iter().filter(|l| l.synchronises && !l.waits && l.passes.1 < 2)
     }
 
-    /// Whether everything is reached, every loop goes round twice and every ring wraps.
-    pub fn full(&self) -> bool {
-        self.missed.is_empty() && self.once().next().is_none() && (self.awaited == 0 || self.wrapped > 0)
-    }
-
     pub(super) fn of(kernel: &Kernel, courses: &[&Course]) -> Coverage {
-        let reached = |pc: usize| courses.iter().any(|c| c.reached.get(pc) == Some(&true));
-        let mut out = Coverage::default();
+        let mut out = Coverage { met: Met::of(courses), ..Coverage::default() };
         let classes: Vec<Option<Class>> = kernel.body.iter().map(class).collect();
         for (pc, (statement, class)) in kernel.body.iter().zip(&classes).enumerate() {
             let Some(class) = *class else { continue };
             let count = out.counts.entry(class).or_default();
             count.1 += 1;
-            if reached(pc) {
+            if out.met.is_reached(pc) {
                 count.0 += 1;
             } else {
                 out.missed.push(Missed { line: statement.line, class, text: mnemonic(kernel, statement) });
@@ -108,7 +187,7 @@ impl Coverage {
         out.loops = loops(kernel, &classes, courses);
         let mut awaited: BTreeMap<(u32, u64), bool> = BTreeMap::new();
         for (place, waits) in courses.iter().flat_map(|c| &c.awaited) {
-            *awaited.entry(*place).or_default() |= waits.again || waits.parities.len() > 1;
+            *awaited.entry(*place).or_default() |= waits.wraps();
         }
         out.awaited = awaited.len();
         out.wrapped = awaited.values().filter(|wrapped| **wrapped).count();
@@ -119,11 +198,8 @@ impl Coverage {
 /// What one warp runs.
 #[derive(Debug, Default)]
 pub(crate) struct Course {
-    reached: Vec<bool>,
-    /// Most passes of a loop, by the position of its first statement.
-    passes: BTreeMap<usize, u32>,
-    /// Loops that come back in the same state.
-    waits: BTreeSet<usize>,
+    /// Without its waits.
+    met: Met,
     /// By CTA and address of the mbarrier.
     awaited: BTreeMap<(u32, u64), Waits>,
 }
@@ -131,74 +207,73 @@ pub(crate) struct Course {
 /// The waits of a warp for one mbarrier.
 #[derive(Debug, Default)]
 struct Waits {
+    /// The statements that wait.
+    places: BTreeSet<usize>,
     /// Parities of the phases, where they are known.
     parities: BTreeSet<bool>,
     /// One statement waits for it twice.
     again: bool,
 }
 
+impl Waits {
+    /// Whether the warp waits for it in a second phase.
+    fn wraps(&self) -> bool {
+        self.again || self.parities.len() > 1
+    }
+}
+
 impl Course {
-    pub(super) fn is_reached(&self, pc: usize) -> bool {
-        self.reached.get(pc) == Some(&true)
+    pub(super) fn reach(&mut self, pc: usize) {
+        self.met.step(pc).reached = true;
     }
 
-    pub(super) fn reach(&mut self, pc: usize) {
-        if self.reached.len() <= pc {
-            self.reached.resize(pc + 1, false);
-        }
-        self.reached[pc] = true;
+    /// The guard of the statement holds, or fails, for some lane.
+    pub(super) fn go(&mut self, pc: usize, holds: bool) {
+        self.met.step(pc).ways[usize::from(holds)] = true;
+    }
+
+    /// The statement runs in a second pass of a loop.
+    pub(super) fn again(&mut self, pc: usize, first: usize) {
+        self.met.again.insert((pc, first));
     }
 
     pub(super) fn pass(&mut self, first: usize, passes: u32) {
-        let most = self.passes.entry(first).or_default();
+        let most = self.met.passes.entry(first).or_default();
         *most = passes.max(*most);
     }
 
     pub(super) fn wait(&mut self, first: usize) {
-        self.waits.insert(first);
+        self.met.waits.insert(first);
     }
 
-    /// The warp waits for the mbarrier at this address of the CTA, `again` by a statement that has done so on the way here.
-    pub(super) fn wait_for(&mut self, cta: u32, at: u64, parity: Option<bool>, again: bool) {
+    /// The warp waits at a statement for the mbarrier at this address of the CTA, `again` if that statement has done so on
+    /// the way here.
+    pub(super) fn wait_for(&mut self, pc: usize, (cta, at): (u32, u64), parity: Option<bool>, again: bool) {
         let waits = self.awaited.entry((cta, at)).or_default();
+        waits.places.insert(pc);
         waits.parities.extend(parity);
         waits.again |= again;
+        self.met.rewaits.extend(again.then_some(pc));
     }
 }
 
 /// Loops that some warp enters.
 fn loops(kernel: &Kernel, classes: &[Option<Class>], courses: &[&Course]) -> Vec<Loop> {
-    let mut last: BTreeMap<usize, usize> = BTreeMap::new();
-    let mut back = |from: usize, to: usize| {
-        if to <= from {
-            let last = last.entry(to).or_default();
-            *last = from.max(*last);
-        }
-    };
-    for (pc, statement) in kernel.body.iter().enumerate() {
-        match &statement.what {
-            What::Branch { target } => back(pc, *target),
-            What::Table { table, .. } => {
-                kernel.tables.get(*table).into_iter().flatten().for_each(|to| back(pc, *to));
-            }
-            _ => {}
-        }
-    }
     let line = |pc: usize| kernel.body.get(pc).map_or(0, |s| s.line);
     let synchronises = classes.iter().map(|c| *c == Some(Class::Synchronises)).collect::<Vec<_>>();
     let one = |(first, last): (usize, usize)| {
-        let passes = courses.iter().filter_map(|c| c.passes.get(&first).copied());
+        let passes = courses.iter().filter_map(|c| c.met.passes.get(&first).copied());
         let passes = (passes.clone().min()?, passes.max()?);
-        let waits = courses.iter().any(|c| c.waits.contains(&first));
+        let waits = courses.iter().any(|c| c.met.waits.contains(&first));
         let synchronises = synchronises.get(first..=last).is_some_and(|s| s.contains(&true));
         Some(Loop { first: line(first), last: line(last), passes, waits, synchronises })
     };
-    let mut out: Vec<Loop> = last.into_iter().filter_map(one).collect();
+    let mut out: Vec<Loop> = spans(kernel).into_iter().filter_map(one).collect();
     out.sort_unstable();
     out
 }
 
-fn class(statement: &Statement) -> Option<Class> {
+pub(super) fn class(statement: &Statement) -> Option<Class> {
     match &statement.what {
         What::Branch { .. } => statement.guard.map(|_| Class::Branches),
         What::Table { .. } => Some(Class::Branches),
@@ -235,7 +310,7 @@ fn core(op: &Op) -> Option<Class> {
     }
 }
 
-fn mnemonic(kernel: &Kernel, statement: &Statement) -> String {
+pub(super) fn mnemonic(kernel: &Kernel, statement: &Statement) -> String {
     match &statement.what {
         What::Plain(instr) => head(instr),
         What::Core(op) => {

@@ -18,7 +18,8 @@
 //! Clusters that have nothing in common become programs of their own, equal ones once (`residual/apart`).
 //!
 //! `known` has the facts from before a warp runs, `warp` the state of one warp, `step` the effect of a statement, `run` the
-//! choice of the next statement, `lanes` which lanes of a warp run in one order, and `residual` turns items into a program.
+//! choice of the next statement, `coverage` what of the kernel a launch runs, `goals` what is asked of it, `sweep` and `cover` the
+//! choice of launches, `lanes` which lanes of a warp run in one order, and `residual` turns items into a program.
 //!
 //! Assumed: `elect.sync` elects the first active lane; different pointer parameters point to different memory; words there that
 //! are read with an order or atomically are 0 at the start; boxes of a
@@ -28,8 +29,10 @@
 //! and surface writes, and lanes of a warp that wait in one arm of a branch.
 
 mod budget;
+mod cover;
 mod coverage;
 mod dependent;
+mod goals;
 mod item;
 pub(crate) mod known;
 mod lanes;
@@ -47,7 +50,9 @@ mod taken;
 mod touch;
 mod warp;
 
-pub use coverage::{Class, Coverage, Loop, Missed};
+pub use cover::{Cover, Found, Free};
+pub use coverage::{Class, Coverage, Loop, Met, Missed};
+pub use goals::{Goal, Goals};
 pub use item::Note;
 pub use launch::Launch;
 pub use need::Need;
@@ -187,12 +192,14 @@ fn apart_of(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Apart, R
 
 /// What of a kernel a launch runs, or why it is refused, with the parameter that is missing if one is. The work is taken
 /// from `budget`.
-fn survey(kernel: &Kernel, launch: &Launch, budget: &Budget) -> Result<Coverage, Stopped> {
+fn survey(kernel: &Kernel, launch: &Launch, budget: &Budget, choosing: bool) -> Result<Coverage, Stopped> {
     let named: RefCell<Option<Named>> = RefCell::default();
-    ahead(kernel, launch, budget, &named, Reading::default()).map(|ahead| ahead.coverage).map_err(|refusal| {
-        let need = named.borrow().as_ref().and_then(|n| n.need(kernel, &refusal));
-        Stopped { refusal, need }
-    })
+    ahead(kernel, launch, budget, &named, Reading { choosing, counting: false })
+        .map(|ahead| ahead.coverage)
+        .map_err(|refusal| {
+            let need = named.borrow().as_ref().and_then(|n| n.need(kernel, &refusal));
+            Stopped { refusal, need }
+        })
 }
 
 /// A launch whose warps have all been run ahead.
@@ -271,7 +278,8 @@ fn ahead(
                 return Err(Refusal::Abstained { what: what.into(), line });
             }
             let courses: Vec<_> = traces.iter().map(|t| &t.course).collect();
-            let coverage = Coverage::of(kernel, &courses);
+            let mut coverage = Coverage::of(kernel, &courses);
+            coverage.met.beside = std::array::from_fn(|n| launch.grid[n] > launch.cluster[n]);
             let pool = || registers::suffice(kernel.entry_registers()?, &places, &traces).err();
             let reserve = promised::kept(&traces).err().or_else(pool);
             notes.extend(registers::taken(kernel.entry_registers(), &traces));

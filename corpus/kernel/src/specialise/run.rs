@@ -193,7 +193,7 @@ impl<'r> Run<'r> {
             self.round().budget.looks(2 * self.round().flow.live[state.pc].len());
             let key = self.key(state, state.pc);
             let known = memo.get(&key).copied();
-            self.pass(state, known.is_some());
+            self.enter(state, known.is_some());
             let label = known.unwrap_or_else(|| self.warp.fresh());
             if known.is_some() {
                 self.warp.emit(state, self.warp.together, Item::Jump(label))?;
@@ -264,6 +264,7 @@ impl<'r> Run<'r> {
                 return Ok(None);
             }
             let always = Statement { guard: None, ..statement.clone() };
+            self.ran(state);
             return Ok(Some(match self.step(state, &always)? {
                 Then::Next => {
                     state.pc += 1;
@@ -283,41 +284,84 @@ impl<'r> Run<'r> {
         self.ways(state, ways, 0, work).map(Some)
     }
 
-    /// Notes that the statement is reached: a branch if a lane stands at it, any other if a lane runs it. A guard that is
-    /// not known is one of arithmetic, or the run is refused.
-    fn cover(&mut self, state: &State, statement: &Statement) {
-        if self.warp.out.course.is_reached(state.pc) {
-            return;
-        }
+    /// Notes that the statement is reached, and which ways its guard goes: a branch is reached if a lane stands at it, any other
+    /// statement if a lane runs it. A guard that is not known goes no way.
+    fn cover(&mut self, state: &mut State, statement: &Statement) {
+        let pc = state.pc;
+        let branches = matches!(statement.what, What::Branch { .. });
         let known = |g: &Guard| matches!(state.env[g.reg.index()], Val::Known(_));
-        let runs = || {
-            statement.guard.as_ref().is_none_or(known)
-                && self.warp.guarded(state, statement.guard).is_ok_and(|mask| mask != 0)
+        let mask = match statement.guard {
+            Some(guard) if known(&guard) => self.warp.guarded(state, Some(guard)).unwrap_or(0),
+            Some(_) if branches => return self.warp.out.course.reach(pc),
+            Some(_) => return,
+            None => state.active,
         };
-        if matches!(statement.what, What::Branch { .. }) || runs() {
-            self.warp.out.course.reach(state.pc);
+        if statement.guard.is_some() {
+            for (holds, lanes) in [(true, mask), (false, state.active & !mask)] {
+                if lanes != 0 {
+                    self.warp.out.course.go(pc, holds);
+                }
+            }
+        }
+        if branches {
+            self.warp.out.course.reach(pc);
+        } else if mask != 0 {
+            self.ran(state);
         }
     }
 
-    /// Counts a pass of the loop that starts here. In a `known` state the loop waits.
-    fn pass(&mut self, state: &mut State, known: bool) {
+    /// Notes that the statement runs, and in which loops it has done so in an earlier pass.
+    fn ran(&mut self, state: &mut State) {
+        let pc = state.pc;
+        self.warp.out.course.reach(pc);
+        for first in &self.round().flow.around[pc] {
+            let passes = state.passes.iter().find(|p| p.0 == *first).map_or(0, |p| p.1);
+            if *state.ran.entry((pc, *first)).or_insert(passes) != passes {
+                self.warp.out.course.again(pc, *first);
+            }
+        }
+    }
+
+    /// Notes that the loop that starts here is entered. In a `known` state it waits.
+    fn enter(&mut self, state: &mut State, known: bool) {
         let back = std::mem::take(&mut state.back);
         let at = state.pc;
-        let count = match state.passes.iter_mut().find(|p| p.0 == at) {
-            Some((_, count)) => {
-                *count = if back { *count + 1 } else { 1 };
-                *count
-            }
-            None => {
-                state.passes.push((at, 1));
-                1
-            }
-        };
-        match known {
-            true if back => self.warp.out.course.wait(at),
-            true => {}
-            false => self.warp.out.course.pass(at, count),
+        if !self.round().flow.spans.contains_key(&at) {
+            return;
         }
+        if !back {
+            state.passes.retain(|p| p.0 != at);
+            state.ran.retain(|ran, _| ran.1 != at);
+            state.passes.push((at, 0));
+        }
+        self.warp.out.course.pass(at, 0);
+        if known && back {
+            self.warp.out.course.wait(at);
+        }
+    }
+
+    /// Counts a pass of the loop that a branch leads back to, if it is taken or no later one leads there.
+    fn pass(&mut self, state: &mut State, first: usize, taken: bool) {
+        let last = self.round().flow.spans.get(&first) == Some(&state.pc);
+        if !taken && !last {
+            return;
+        }
+        if !state.passes.iter().any(|p| p.0 == first) {
+            state.passes.push((first, 0));
+        }
+        if let Some((_, count)) = state.passes.iter_mut().find(|p| p.0 == first) {
+            *count += 1;
+            self.warp.out.course.pass(first, *count);
+        }
+    }
+
+    /// Forgets the passes of loops that a jump enters behind their first statement.
+    fn jump(&self, state: &mut State, to: usize) {
+        let (from, spans) = (state.pc, &self.round().flow.spans);
+        let inside =
+            |first: usize, pc: usize| spans.get(&first).is_some_and(|last| (first..=*last).contains(&pc));
+        state.passes.retain(|p| inside(p.0, from) || !inside(p.0, to));
+        state.ran.retain(|ran, _| inside(ran.1, from) || !inside(ran.1, to));
     }
 
     /// Continues with the last way. Branches lead to the others, which are run later.
@@ -356,7 +400,11 @@ impl<'r> Run<'r> {
         }
         let taken = self.warp.guarded(state, statement.guard)?;
         let rest = state.active & !taken;
+        if target <= state.pc {
+            self.pass(state, target, taken != 0);
+        }
         if rest == 0 {
+            self.jump(state, target);
             state.back = target <= state.pc;
             state.pc = target;
             return Ok(Progress::Going);
@@ -397,7 +445,18 @@ impl<'r> Run<'r> {
                 let numbers = in_both(&a.numbers, b.numbers);
                 let mut behind = a.behind;
                 behind.join(b.behind);
-                State { pc: meet, active, env, loads, passes: b.passes, back, waited, behind, numbers }
+                State {
+                    pc: meet,
+                    active,
+                    env,
+                    loads,
+                    passes: b.passes,
+                    ran: b.ran,
+                    back,
+                    waited,
+                    behind,
+                    numbers,
+                }
             }
             (Some(one), None) | (None, Some(one)) => one,
             (None, None) => return Ok(Progress::Ended),
@@ -445,6 +504,9 @@ impl<'r> Run<'r> {
         match usize::try_from(n).ok().and_then(|n| targets.get(n)) {
             Some(target) => {
                 state.back = *target <= state.pc;
+                if state.back {
+                    self.pass(state, *target, true);
+                }
                 state.pc = *target;
                 Ok(Progress::Going)
             }

@@ -2,12 +2,13 @@
 //!
 //! A parameter gets a value when the run ahead cannot go on without it: the smallest. Then each parameter is tried with
 //! larger values, one parameter after another, and keeps a value with which more statements are reached, more loops go
-//! round twice or more mbarriers are waited for in a second phase. A parameter from which addresses are computed, such as
+//! round twice or more mbarriers are waited for in a second phase. What no single launch does is looked for by [`super::cover`]. A parameter from which addresses are computed, such as
 //! the length of a row, gets multiples of 128: with smaller ones rows that are different memory would overlap. All trials together have one allowance of work, so the
 //! choice is a function of the kernel and the launch.
 
 use super::budget::Budget;
 use super::coverage::Coverage;
+use super::goals::{Goal, Goals};
 use super::known::strides::strides;
 use super::launch::Launch;
 use super::need::{Need, Stopped};
@@ -37,9 +38,9 @@ pub struct Sweep {
 }
 
 /// Chooses values for all parameters that the launch needs and does not have.
-pub fn sweep(kernel: &Kernel, launch: &Launch) -> Sweep {
+pub fn sweep(kernel: &Kernel, goals: &Goals, launch: &Launch) -> Sweep {
     let (budget, strides) = (Budget::new(2 * STEPS), strides(kernel));
-    let mut search = Search { kernel, budget, strides, trials: 0, needs: Vec::new() };
+    let mut search = Search { kernel, goals, budget, strides, trials: 0, needs: Vec::new() };
     let mut best = search.filled(launch.clone());
     // The smallest values may be too small to run at all.
     for n in (0..search.needs.len()).rev() {
@@ -49,7 +50,7 @@ pub fn sweep(kernel: &Kernel, launch: &Launch) -> Sweep {
     }
     let mut launches = vec![best.0.clone()];
     let mut n = 0;
-    while best.1.as_ref().is_ok_and(|c| !c.full()) && n < search.needs.len() {
+    while best.1.as_ref().is_ok_and(|c| !search.is_full(c)) && n < search.needs.len() {
         best = search.raised(n, best);
         n += 1;
     }
@@ -64,6 +65,7 @@ type Tried = (Launch, Result<Coverage, Refusal>);
 
 struct Search<'k> {
     kernel: &'k Kernel,
+    goals: &'k Goals,
     budget: Budget,
     strides: BTreeSet<(u16, u32)>,
     trials: usize,
@@ -75,7 +77,7 @@ impl Search<'_> {
     fn filled(&mut self, mut launch: Launch) -> Tried {
         loop {
             self.trials += 1;
-            match survey(self.kernel, &launch, &self.budget) {
+            match survey(self.kernel, &launch, &self.budget, false) {
                 Ok(coverage) => return (launch, Ok(coverage)),
                 Err(Stopped { refusal, need: Some(need) }) => {
                     let known = value(self.kernel, &launch, &need).is_some();
@@ -101,7 +103,7 @@ impl Search<'_> {
         let need = self.needs[n].clone();
         let least = value(self.kernel, &best.0, &need).unwrap_or(0);
         for v in self.values(&need).iter().copied().filter(|v| *v > least) {
-            if self.trials >= TRIALS || best.1.as_ref().is_ok_and(Coverage::full) {
+            if self.trials >= TRIALS || best.1.as_ref().is_ok_and(|c| self.is_full(c)) {
                 break;
             }
             let mut launch = best.0.clone();
@@ -110,27 +112,38 @@ impl Search<'_> {
             if matches!(tried.1, Err(Refusal::Bounded(_))) {
                 break;
             }
-            if score(&tried.1) < score(&best.1) {
+            if self.score(&tried.1) < self.score(&best.1) {
                 best = tried;
             }
         }
         best
     }
-}
 
-/// What of the kernel a launch leaves out; less is better. A launch that is refused leaves out everything.
-fn score(found: &Result<Coverage, Refusal>) -> (bool, usize, usize, usize, Reverse<usize>) {
-    match found {
-        Err(_) => (true, 0, 0, 0, Reverse(0)),
-        Ok(c) => {
-            let single = c.awaited.saturating_sub(c.wrapped);
-            (false, c.missed.len(), c.once().count(), single, Reverse(c.awaited))
+    /// The statements that a launch does not run, and the loops that do not pass twice.
+    fn left(&self, found: &Coverage) -> usize {
+        let left = self.goals.left(&found.met, &BTreeSet::new());
+        left.iter().filter(|goal| matches!(goal, Goal::Runs(_) | Goal::Repeats(_))).count()
+    }
+
+    /// Whether a larger launch is not worth trying: everything runs, every loop goes round twice and some ring wraps.
+    fn is_full(&self, found: &Coverage) -> bool {
+        self.left(found) == 0 && found.once().next().is_none() && (found.awaited == 0 || found.wrapped > 0)
+    }
+
+    /// What of the kernel a launch leaves out; less is better. A launch that is refused leaves out everything.
+    fn score(&self, found: &Result<Coverage, Refusal>) -> (bool, usize, usize, usize, Reverse<usize>) {
+        match found {
+            Err(_) => (true, 0, 0, 0, Reverse(0)),
+            Ok(c) => {
+                let single = c.awaited.saturating_sub(c.wrapped);
+                (false, c.missed.len(), self.left(c) + c.once().count(), single, Reverse(c.awaited))
+            }
         }
     }
 }
 
 /// The value that a launch gives to what is needed.
-fn value(kernel: &Kernel, launch: &Launch, need: &Need) -> Option<u64> {
+pub(super) fn value(kernel: &Kernel, launch: &Launch, need: &Need) -> Option<u64> {
     if is_field(kernel, need) {
         launch.fields.get(&(need.index, need.at)).copied()
     } else {
@@ -138,7 +151,7 @@ fn value(kernel: &Kernel, launch: &Launch, need: &Need) -> Option<u64> {
     }
 }
 
-fn set(kernel: &Kernel, launch: &mut Launch, need: &Need, value: u64) {
+pub(super) fn set(kernel: &Kernel, launch: &mut Launch, need: &Need, value: u64) {
     if is_field(kernel, need) {
         launch.fields.insert((need.index, need.at), value);
     } else {

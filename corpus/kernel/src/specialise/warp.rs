@@ -47,6 +47,8 @@ pub(super) struct State {
     pub(super) loads: Vec<Unread>,
     /// Loops on the way here, by position of their first statement, and the passes so far.
     pub(super) passes: Vec<(usize, u32)>,
+    /// For a statement and a loop around it, the passes of the loop when the statement ran first since the loop was entered.
+    pub(super) ran: BTreeMap<(usize, usize), u32>,
     /// The last step was a branch back.
     pub(super) back: bool,
     /// Waits on the way here: position of the statement, CTA and address of the mbarrier.
@@ -66,6 +68,7 @@ impl State {
             env,
             loads: Vec::new(),
             passes: Vec::new(),
+            ran: BTreeMap::new(),
             back: false,
             waited: Vec::new(),
             behind: Behind::Barriers(0),

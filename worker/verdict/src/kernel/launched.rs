@@ -144,6 +144,8 @@ pub struct Launched {
     pub alone: Option<String>,
     /// Smaller launches that were judged before.
     pub smaller: Vec<Smaller>,
+    /// Launches that were judged because they run more of the kernel.
+    pub more: Vec<Smaller>,
     /// What is taken for granted, by line.
     #[serde(skip)]
     pub taken: Vec<Taken>,
@@ -155,7 +157,7 @@ pub struct Launched {
     pub any_data: Option<AnyData>,
 }
 
-/// A smaller launch that was judged before.
+/// Another launch that was judged.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Smaller {
     /// The command that judges it.
@@ -181,8 +183,21 @@ pub struct Covered {
     pub awaited: usize,
     /// Those of them that some warp waits for in a second phase, as the stages of a ring are.
     pub wrapped: usize,
-    /// What synchronises and runs neither in this launch nor in a smaller one that is clean.
-    pub uncovered: Vec<Statement>,
+    /// What bounds the answer: what runs neither in this launch nor in another one that is clean.
+    pub uncovered: Vec<Uncovered>,
+}
+
+/// What no launch does that is clean.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Uncovered {
+    /// The line.
+    pub line: u32,
+    /// What stands there.
+    pub text: String,
+    /// What it does not do: `never runs`, `is never taken`, `never runs twice`, ..
+    pub misses: String,
+    /// The options of a launch that does it, if one was found.
+    pub options: Option<String>,
 }
 
 /// Statements of one class.
@@ -256,6 +271,26 @@ impl Covered {
 }
 
 impl Launched {
+    /// Whether another launch has the same parameters and more CTAs.
+    pub(crate) fn is_part_of(&self, other: &Launched) -> bool {
+        let values = |l: &Launched| l.params.iter().map(|p| (p.index, p.at, p.value)).collect::<Vec<_>>();
+        let (own, more) = (self.grid.size, other.grid.size);
+        own != more && own.iter().zip(more).all(|(own, more)| *own <= more) && values(self) == values(other)
+    }
+
+    /// The options by which another launch of the kernel differs from this one.
+    pub(crate) fn differs(&self, other: &Launched) -> String {
+        let grid = (self.grid.size != other.grid.size).then(|| format!("--grid {}", shape(other.grid.size)));
+        let block =
+            self.block.as_ref().zip(other.block.as_ref()).filter(|(own, other)| own.size != other.size);
+        let block = block.map(|(_, other)| format!("--block {}", shape(other.size)));
+        let known = |p: &&Argument| {
+            !self.params.iter().any(|own| (own.index, own.at, own.value) == (p.index, p.at, p.value))
+        };
+        let params = other.params.iter().filter(known).map(|p| format!("--param {}={}", p.place(), p.value));
+        grid.into_iter().chain(block).chain(params).collect::<Vec<_>>().join(" ")
+    }
+
     /// The command that repeats the verdict with nothing assumed. `more` stands behind the file.
     pub(crate) fn command(&self, more: &str) -> String {
         let mut out = format!("moire check {}", quoted(&self.file));

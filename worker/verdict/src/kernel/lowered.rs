@@ -1,5 +1,6 @@
 //! The result of lowering the kernel of a module.
 
+use super::covering::{Covering, Run};
 use super::launched::Launched;
 use crate::input::{Rejected, Source};
 use anyhow::{Result, bail};
@@ -8,8 +9,9 @@ use moire_program::Refusal;
 
 /// The result of lowering a kernel.
 pub enum Kernel {
-    /// The launches that are worth judging, the smallest first. Never none, one if nothing is assumed.
-    Launches(Vec<Candidate>),
+    /// The launches that are worth judging, the smallest first. Never none, one if nothing is assumed. With what may add to
+    /// their coverage, where a launch is run ahead.
+    Launches(Vec<Candidate>, Option<Covering>),
     /// Statically illegal: every error.
     Rejected(Vec<Rejected>),
 }
@@ -24,6 +26,8 @@ pub struct Candidate {
     pub reserve: Option<String>,
     /// Why no engine is asked: `abstained` if something is not modelled, `bounded` if a limit was hit.
     pub refused: Option<Verdict>,
+    /// The launch as it was run ahead, if it was.
+    pub(crate) run: Option<Run>,
 }
 
 impl Candidate {
@@ -37,6 +41,6 @@ impl Candidate {
             refusal @ Refusal::Abstained { .. } => Verdict::Abstained(refusal.to_string()),
             Refusal::Bounded(why) => Verdict::Bounded(why),
         };
-        Ok(Candidate { sources: vec![kernel], launch, refused: Some(verdict), reserve: None })
+        Ok(Candidate { sources: vec![kernel], launch, refused: Some(verdict), reserve: None, run: None })
     }
 }

@@ -1,5 +1,6 @@
 //! Kernels: PTX modules and Tile IR, launched.
 
+mod covering;
 mod launched;
 mod lowered;
 mod metadata;
@@ -11,8 +12,11 @@ mod wanted;
 use crate::input::File;
 use anyhow::Result;
 
+pub use covering::Covering;
+pub(crate) use covering::{Run, Search};
 pub use launched::{
-    AnyData, Argument, Covered, Launched, Looped, Origin, Reached, Size, Smaller, Statement, Taken, quoted,
+    AnyData, Argument, Covered, Launched, Looped, Origin, Reached, Size, Smaller, Statement, Taken,
+    Uncovered, quoted,
 };
 pub use lowered::{Candidate, Kernel};
 

@@ -1,5 +1,6 @@
 //! PTX modules: from a module and a launch to programs.
 
+use super::covering::{Covering, Run};
 use super::launched::{AnyData, Argument, Covered, Launched, Origin, Size, Taken};
 use super::lowered::{Candidate, Kernel};
 use super::metadata::Metadata;
@@ -9,9 +10,9 @@ use crate::readings::{Otherwise, Reading, Relied};
 use anyhow::{Result, anyhow};
 use moire_explore::judge::Verdict;
 use moire_kernel::Refusal;
-use moire_kernel::ptx::{self, Module};
+use moire_kernel::ptx;
 use moire_kernel::specialise::{
-    Apart, Class, Launch, Missed, Need, Note, Part, Practice, Sweep, entry, lower_apart,
+    Apart, Class, Goals, Launch, Missed, Need, Note, Part, Practice, Sweep, entry, lower_apart,
     lower_apart_for_any_data, sweep,
 };
 use moire_program::text::{Diagnostic, decode};
@@ -46,37 +47,17 @@ pub(crate) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
     let refused = |why: Refusal| anyhow!("{name}: {why}");
     let kernel = entry(&module, args.entry.as_deref()).map_err(refused)?;
     let asked = Asked {
-        name,
-        module: &module,
-        kernel,
-        args,
+        name: name.to_owned(),
+        text: text.to_owned(),
+        several: module.kernels.len() > 1,
+        goals: Goals::new(kernel),
+        kernel: kernel.clone(),
+        args: args.clone(),
         beside: file.metadata.as_deref().map_or(Metadata::default(), Metadata::of),
     };
     let (tried, needs) = asked.tried().map_err(refused)?;
-    let source = |program| Source::new(name, program, text);
-    let mut candidates = Vec::new();
-    for one in tried {
-        let otherwise = asked.otherwise(&one);
-        let Tried { launch, alone, lowered, any_data } = one;
-        let mut said = asked.said(&launch, alone, &needs);
-        said.any_data = any_data.map(AnyData::new);
-        match lowered {
-            Ok(Apart { parts, notes, coverage, reserve }) => {
-                said.taken = taken(notes);
-                let mut otherwise = otherwise.map_or(Vec::new(), |o| o.parts(&parts)).into_iter();
-                said.coverage = Some(Covered::new(&coverage));
-                said.parts = parts.iter().map(|p| p.clusters.clone()).collect();
-                let mut sources: Vec<Source> = parts.into_iter().map(|p| source(p.program)).collect();
-                sources.iter_mut().for_each(|s| s.otherwise = otherwise.next().map(Box::new));
-                let reserve = reserve.map(|why| why.to_string());
-                candidates.push(Candidate { sources, launch: said, refused: None, reserve });
-            }
-            Err(refusal) => {
-                candidates.push(Candidate::refused(refusal, source(kernel.program.clone()), said)?);
-            }
-        }
-    }
-    Ok(Kernel::Launches(candidates))
+    let candidates: Result<Vec<Candidate>> = tried.into_iter().map(|t| asked.candidate(t, &needs)).collect();
+    Ok(Kernel::Launches(candidates?, Some(Covering { asked, needs })))
 }
 
 /// A launch that was run ahead under the profile that is not in use.
@@ -120,7 +101,7 @@ fn relied(notes: &[Note]) -> Vec<Relied> {
 }
 
 /// A launch that was run ahead.
-struct Tried {
+pub(super) struct Tried {
     launch: Launch,
     /// The reason that it has one cluster, where two would be assumed.
     alone: Option<String>,
@@ -131,7 +112,7 @@ struct Tried {
 
 impl Tried {
     /// Runs a launch ahead; where data decides something, for any data.
-    fn new(kernel: &ptx::Kernel, launch: Launch) -> Tried {
+    pub(super) fn new(kernel: &ptx::Kernel, launch: Launch) -> Tried {
         let (lowered, any_data) = match lower_apart(kernel, &launch) {
             Err(why @ Refusal::Abstained { .. }) => match lower_apart_for_any_data(kernel, &launch) {
                 Ok(apart) => (Ok(apart), Some(why.to_string())),
@@ -158,15 +139,49 @@ impl Tried {
 }
 
 /// A kernel, and everything that says how it is launched.
-struct Asked<'a> {
-    name: &'a str,
-    module: &'a Module,
-    kernel: &'a ptx::Kernel,
-    args: &'a Wanted,
+pub(super) struct Asked {
+    name: String,
+    /// The text of the module.
+    text: String,
+    /// The module has several kernels.
+    several: bool,
+    pub(super) kernel: ptx::Kernel,
+    pub(super) goals: Goals,
+    pub(super) args: Wanted,
     beside: Metadata,
 }
 
-impl Asked<'_> {
+impl Asked {
+    /// A launch that was run ahead, with its programs.
+    pub(super) fn candidate(&self, tried: Tried, needs: &[Need]) -> Result<Candidate> {
+        let otherwise = self.otherwise(&tried);
+        let Tried { launch, alone, lowered, any_data } = tried;
+        let mut said = self.said(&launch, alone, needs);
+        let choosing = any_data.is_some();
+        said.any_data = any_data.map(AnyData::new);
+        let source = |program| Source::new(&self.name, program, &self.text);
+        match lowered {
+            Ok(Apart { parts, notes, coverage, reserve }) => {
+                said.taken = taken(notes);
+                let mut otherwise = otherwise.map_or(Vec::new(), |o| o.parts(&parts)).into_iter();
+                said.coverage = Some(Covered::new(&coverage));
+                said.parts = parts.iter().map(|p| p.clusters.clone()).collect();
+                let mut sources: Vec<Source> = parts.into_iter().map(|p| source(p.program)).collect();
+                sources.iter_mut().for_each(|s| s.otherwise = otherwise.next().map(Box::new));
+                let reserve = reserve.map(|why| why.to_string());
+                let run = Some(Run { launch, met: coverage.met, choosing });
+                Ok(Candidate { sources, launch: said, refused: None, reserve, run })
+            }
+            Err(refusal) => Candidate::refused(refusal, source(self.kernel.program.clone()), said),
+        }
+    }
+
+    /// Whether nothing says how many threads a CTA has.
+    pub(super) fn assumes_block(&self) -> bool {
+        let file = self.kernel.threads.or(self.kernel.most_threads);
+        self.args.block.or(self.beside.block).or(file).is_none()
+    }
+
     /// The launches that are worth judging, the smallest first, and the parameters whose values were chosen.
     fn tried(&self) -> Result<(Vec<Tried>, Vec<Need>), Refusal> {
         let Asked { kernel, args, beside, .. } = self;
@@ -175,7 +190,7 @@ impl Asked<'_> {
         let cluster = args.cluster.or(beside.cluster.filter(|_| kernel.cluster.is_none()));
         let base = Launch::of(kernel, args.grid, block, cluster, args.params.clone())?;
         let base = Launch { fields: args.fields.clone(), letter: args.letter, ..base };
-        let Sweep { launches, needs } = sweep(kernel, &base);
+        let Sweep { launches, needs } = sweep(kernel, &self.goals, &base);
         let mut out = Vec::new();
         for launch in launches {
             self.clusters(launch, &mut out);
@@ -190,7 +205,7 @@ impl Asked<'_> {
         let run = || {
             let launch = Launch { letter: !self.args.letter, ..tried.launch.clone() };
             let lower = if tried.any_data.is_some() { lower_apart_for_any_data } else { lower_apart };
-            lower(self.kernel, &launch)
+            lower(&self.kernel, &launch)
         };
         match self.args.letter {
             true => {
@@ -207,21 +222,21 @@ impl Asked<'_> {
     /// It gets more clusters while something that synchronises does not run, and more of it does with more of them.
     fn clusters(&self, one: Launch, out: &mut Vec<Tried>) {
         if self.args.grid.is_some() {
-            out.push(Tried::new(self.kernel, one));
+            out.push(Tried::new(&self.kernel, one));
             return;
         }
-        if !tells_clusters_apart(self.kernel) {
+        if !tells_clusters_apart(&self.kernel) {
             let why = "nothing in the kernel tells clusters apart, so all would do the same".to_owned();
-            out.push(Tried { alone: Some(why), ..Tried::new(self.kernel, one) });
+            out.push(Tried { alone: Some(why), ..Tried::new(&self.kernel, one) });
             return;
         }
         let [x, y, z] = one.grid;
         let with = |clusters: u32| {
             let launch = Launch { grid: [x.saturating_mul(clusters), y, z], ..one.clone() };
-            Tried::new(self.kernel, sweep(self.kernel, &launch).launches.swap_remove(0))
+            Tried::new(&self.kernel, sweep(&self.kernel, &self.goals, &launch).launches.swap_remove(0))
         };
         let two = with(2);
-        let tried = (!two.is_apart()).then(|| Tried::new(self.kernel, one.clone()));
+        let tried = (!two.is_apart()).then(|| Tried::new(&self.kernel, one.clone()));
         match (&two.lowered, tried) {
             (Err(why), Some(tried)) if tried.lowered.is_err() || matches!(why, Refusal::Launch(_)) => {
                 let alone = tried.lowered.is_ok().then(|| format!("with two, {why}"));
@@ -236,7 +251,7 @@ impl Asked<'_> {
     }
 
     /// The launch with the origin of each part of it.
-    fn said(&self, launch: &Launch, alone: Option<String>, needs: &[Need]) -> Launched {
+    pub(super) fn said(&self, launch: &Launch, alone: Option<String>, needs: &[Need]) -> Launched {
         let Asked { kernel, args, beside, .. } = self;
         let first =
             |all: [(bool, Origin); 3], last: Origin| all.into_iter().find(|o| o.0).map_or(last, |o| o.1);
@@ -270,15 +285,16 @@ impl Asked<'_> {
         let mut params: Vec<Argument> = whole.chain(fields).collect();
         params.sort_by_key(|p| (p.index, p.at));
         Launched {
-            file: self.name.to_owned(),
+            file: self.name.clone(),
             entry: kernel.name.clone(),
-            several: self.module.kernels.len() > 1,
+            several: self.several,
             grid: Size { size: launch.grid, origin: grid },
             cluster: Some(Size { size: launch.cluster, origin: first(cluster, Origin::Assumed) }),
             block: Some(Size { size: launch.block, origin: first(block, most) }),
             params,
             alone,
             smaller: Vec::new(),
+            more: Vec::new(),
             taken: Vec::new(),
             parts: Vec::new(),
             coverage: None,

@@ -88,6 +88,7 @@ pub(super) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
             params: launch.params.iter().map(|(index, value)| argument(*index, *value)).collect(),
             alone: None,
             smaller: Vec::new(),
+            more: Vec::new(),
             taken: Vec::new(),
             parts: Vec::new(),
             coverage: None,
@@ -98,7 +99,7 @@ pub(super) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
         match lower(kernel, &launch) {
             Ok(program) => {
                 let sources = vec![Source::new(name, program, text)];
-                candidates.push(Candidate { sources, launch: said, refused: None, reserve: None });
+                candidates.push(Candidate { sources, launch: said, refused: None, reserve: None, run: None });
             }
             // One block is enough if there are no two.
             Err(Refusal::Launch(_)) if !candidates.is_empty() => {}
@@ -111,7 +112,7 @@ pub(super) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
             }
         }
     }
-    Ok(Kernel::Launches(candidates))
+    Ok(Kernel::Launches(candidates, None))
 }
 
 fn argument(index: u16, value: u64) -> Argument {

@@ -213,7 +213,7 @@ fn print_lowered(task: &Task, args: &Check) -> Result<u8> {
         return print_unrolled(file, args);
     }
     match kernel::read(file, &args.launch.wanted(task.entry.as_deref())?)? {
-        Kernel::Launches(mut candidates) => {
+        Kernel::Launches(mut candidates, _) => {
             let largest = candidates.iter().rposition(|c| c.refused.is_none());
             let candidate = candidates.swap_remove(largest.unwrap_or(0));
             if let Some(why) = candidate.refused {

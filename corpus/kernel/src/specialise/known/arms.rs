@@ -47,6 +47,22 @@ pub(crate) fn fails(kernel: &Kernel) -> Vec<bool> {
     out
 }
 
+/// For each place of the body, and its end: whether the kernel exits from there and does nothing else that others see.
+pub(crate) fn leaves(kernel: &Kernel) -> Vec<bool> {
+    let mut out = vec![true; kernel.body.len() + 1];
+    for (pc, statement) in kernel.body.iter().enumerate().rev() {
+        out[pc] = match &statement.what {
+            _ if statement.guard.is_some() => false,
+            What::Exit => true,
+            What::Plain(instr) => computes(instr) && out[pc + 1],
+            What::Core(op) => only_registers(op) && out[pc + 1],
+            What::Branch { target } => *target > pc && out.get(*target) == Some(&true),
+            What::Table { .. } => false,
+        };
+    }
+    out
+}
+
 /// Whether an instruction computes, loads, or stores to parameters of calls and private memory.
 fn computes(instr: &Instr) -> bool {
     match sort(instr) {

@@ -2,10 +2,12 @@
 //! operands of synchronisation.
 
 use super::arms;
+use super::loops::{around, spans};
 use crate::ptx::{self, Kernel, Sort, Statement, What, sort};
 use moire_isa::operand::Piece;
 use moire_isa::{Instr, Role};
 use moire_program::ir::{Op, Operand, Parts, Reg};
+use std::collections::BTreeMap;
 
 /// The control flow of one kernel. Positions are those of the body; its length is the end.
 pub(crate) struct Flow {
@@ -21,6 +23,10 @@ pub(crate) struct Flow {
     pub(crate) fails: Vec<bool>,
     /// Whether the arms of a branch only move data.
     pub(crate) quiet: Vec<bool>,
+    /// The last branch back of each loop, by its first statement.
+    pub(crate) spans: BTreeMap<usize, usize>,
+    /// The loops around each place, by their first statements.
+    pub(crate) around: Vec<Vec<usize>>,
 }
 
 impl Flow {
@@ -37,11 +43,14 @@ impl Flow {
         let live = liveness(kernel, &next, &matters);
         let meets = meets(&next);
         let (fails, quiet) = (arms::fails(kernel), arms::quiet(kernel, &next, &meets));
-        Flow { meets, target, live, matters, fails, quiet }
+        let spans = spans(kernel);
+        let around = around(&spans, body.len());
+        Flow { meets, target, live, matters, fails, quiet, spans, around }
     }
 }
 
-fn successors(kernel: &Kernel, pc: usize) -> Vec<usize> {
+/// The places that a statement can be followed by.
+pub(crate) fn successors(kernel: &Kernel, pc: usize) -> Vec<usize> {
     let end = kernel.body.len();
     let fits = |t: usize| t.min(end);
     let statement = &kernel.body[pc];
@@ -60,7 +69,7 @@ fn successors(kernel: &Kernel, pc: usize) -> Vec<usize> {
 }
 
 /// Immediate post-dominators (Cooper, Harvey, Kennedy, "A simple, fast dominance algorithm").
-fn meets(next: &[Vec<usize>]) -> Vec<usize> {
+pub(crate) fn meets(next: &[Vec<usize>]) -> Vec<usize> {
     let end = next.len();
     let mut before: Vec<Vec<usize>> = vec![Vec::new(); end + 1];
     for (pc, all) in next.iter().enumerate() {

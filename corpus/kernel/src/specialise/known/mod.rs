@@ -4,10 +4,12 @@
 pub(crate) mod alu;
 pub(crate) mod arms;
 pub(super) mod classes;
+pub(super) mod depends;
 pub(crate) mod equal;
 pub(crate) mod flow;
 pub(super) mod heap;
 pub(crate) mod integer;
+pub(super) mod loops;
 pub(super) mod map;
 pub(super) mod strides;
 pub(crate) mod value;

@@ -55,7 +55,7 @@ fn add(from: &mut [u128], reg: Reg, more: u128) -> bool {
 }
 
 /// The field of a parameter that a statement loads.
-fn loaded(kernel: &Kernel, statement: &Statement) -> Option<(u16, u32)> {
+pub(super) fn loaded(kernel: &Kernel, statement: &Statement) -> Option<(u16, u32)> {
     let What::Plain(instr) = &statement.what else { return None };
     let Sort::Load(ld) = sort(instr) else { return None };
     let operand::Address { base: Value::Symbol(symbol, more), offset, home: _ } = ld.addr.address else {
@@ -82,7 +82,7 @@ fn computes(statement: &Statement) -> bool {
 }
 
 /// The register in the address of an access of global memory.
-fn base(statement: &Statement) -> Option<Reg> {
+pub(crate) fn base(statement: &Statement) -> Option<Reg> {
     let reg = |address: &Address| if let Operand::Reg(r) = address.base { Some(r) } else { None };
     match &statement.what {
         What::Core(

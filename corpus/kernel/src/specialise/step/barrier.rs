@@ -74,7 +74,7 @@ pub(super) fn mbarrier(step: &mut Step<'_, '_>, m: &Mbarrier) -> Result<Then, Re
         let parity =
             if let (true, Operand::Imm(n)) = (wait.parity, wait.phase) { Some(n & 1 == 1) } else { None };
         let here = (step.state.pc, cta, at);
-        step.warp.out.course.wait_for(cta, at, parity, step.state.waited.contains(&here));
+        step.warp.out.course.wait_for(step.state.pc, (cta, at), parity, step.state.waited.contains(&here));
         step.state.waited.push(here);
     }
     if let Some(value) = failed {

@@ -1,12 +1,12 @@
 //! The launch that a verdict is about, and how much of the kernel it runs.
 
 use super::findings::joined;
-use moire_verdict::kernel::{AnyData, Covered, Launched, Looped, Statement, Taken};
+use moire_verdict::kernel::{AnyData, Covered, Launched, Looped, Statement, Taken, Uncovered};
 
 /// Most lines of one kind; JSON has all.
 const LISTED: usize = 12;
-/// Behind what only a smaller launch reaches.
-const BUT: &str = " but by a smaller launch that is clean";
+/// Behind what only another launch reaches.
+const BUT: &str = " but by another launch that is clean";
 
 /// The launch, and what is taken for granted.
 pub(crate) fn text(launch: &Launched, taken: &[Taken]) -> String {
@@ -26,8 +26,8 @@ pub(crate) fn text(launch: &Launched, taken: &[Taken]) -> String {
             |decides| format!("    assumed: parameter {place} = {}, which decides {decides}\n", param.value);
         out.extend(param.decides.iter().map(says));
     }
-    for smaller in &launch.smaller {
-        out += &format!("    {}: {}\n", smaller.verdicts.words().join(", "), smaller.command);
+    for other in launch.smaller.iter().chain(&launch.more) {
+        out += &format!("    {}: {}\n", other.verdicts.words().join(", "), other.command);
     }
     let loops = launch.coverage.iter().flat_map(|c| &c.loops).filter(|l| l.counts());
     let loops: Vec<String> = loops.map(trips).collect();
@@ -58,13 +58,21 @@ fn any_data(any: &AnyData) -> String {
     }
 }
 
-/// What synchronises and does not run, in a sentence with the line of the first.
+/// What bounds the answer, in a sentence with the line of the first.
 pub(crate) fn uncovered(covered: &Covered) -> Option<(String, u32)> {
     let line = covered.uncovered.first()?.line;
-    let all: Vec<String> = covered.uncovered.iter().map(statement).collect();
-    let text =
-        format!("{} synchronising instructions run in no launch that was judged: {}", all.len(), brief(&all));
-    Some((text, line))
+    let all: Vec<String> = covered.uncovered.iter().map(missing).collect();
+    Some((
+        format!("{} places are not covered by the launches that were judged: {}", all.len(), brief(&all)),
+        line,
+    ))
+}
+
+/// `bar.sync (line 12) never runs, it does with --grid 3`
+fn missing(missing: &Uncovered) -> String {
+    let Uncovered { line, text, misses, options } = missing;
+    let options = options.as_ref().map_or(String::new(), |o| format!(", it does with {o}"));
+    format!("{text} (line {line}) {misses}{options}")
 }
 
 /// What of the kernel the launch does not run.
@@ -82,6 +90,9 @@ pub(super) fn covered(covered: &Covered) -> String {
     }
     let of = covered.of.as_ref().map_or(String::new(), |command| format!(" by {command}"));
     let mut out = format!("  coverage: {} reached{of}\n", counts.join(", "));
+    for one in covered.uncovered.iter().take(LISTED) {
+        out += &format!("    not covered: {}\n", missing(one));
+    }
     for (n, (plural, class)) in classes.iter().enumerate().filter(|(_, c)| !c.1.missed.is_empty()) {
         let missed: Vec<String> = class.missed.iter().map(statement).collect();
         let but = if n == 0 && covered.uncovered.is_empty() { BUT } else { "" };

@@ -1,0 +1,309 @@
+//! Looks for launches that do what the launches so far have not done.
+//!
+//! Contract: a launch is surveyed, that is run ahead, and not explored. Candidates differ from a given launch in a parameter, in
+//! the grid along one axis, or in two of these, small numbers first. The values of a parameter are the small numbers, and those
+//! that the kernel writes where the goal depends on the parameter, with their neighbours and multiples. The number of surveys and
+//! their work are bounded, so what is found is a function of the kernel and the launch.
+
+use super::budget::Budget;
+use super::coverage::Met;
+use super::goals::{Goal, Goals};
+use super::known::depends::Depends;
+use super::known::strides::strides;
+use super::launch::Launch;
+use super::need::Need;
+use super::sweep::{set, value};
+use super::{STEPS, survey};
+use crate::ptx::Kernel;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most launches that are surveyed.
+const SURVEYS: usize = 400;
+/// Threads of a CTA that are tried where nothing says how many.
+const BLOCKS: [u32; 4] = [256, 512, 1024, 64];
+/// Clusters along an axis that are tried.
+const CLUSTERS: [u32; 5] = [1, 2, 3, 4, 5];
+/// Small values of a parameter.
+const SMALL: u64 = 8;
+/// Values of what addresses are computed from: rows of this length do not overlap, whole tiles first.
+const LENGTHS: [u64; 9] = [128, 256, 384, 512, 129, 130, 131, 135, 263];
+/// Smaller values of it, with which rows may overlap.
+const SHORT: [u64; 9] = [7, 1, 2, 3, 5, 17, 33, 65, 0];
+/// Largest number of the kernel from which values are made.
+const LARGEST: u64 = 1 << 12;
+/// Most values of a parameter.
+const VALUES: usize = 96;
+/// The least number that may be the size of a tile, and how many tiles are tried.
+const TILES: (u64, [u64; 5]) = (16, [4, 5, 6, 8, 12]);
+/// Most values of each of two that are varied together.
+const PAIRED: usize = 9;
+/// Most values that are tried one by one before a way of a guard is taken to be impossible.
+const EXHAUSTED: u64 = 128;
+
+/// A launch that was surveyed.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The launch.
+    pub launch: Launch,
+    /// What it does.
+    pub met: Met,
+    /// The work of its survey, in statements.
+    pub work: u64,
+}
+
+/// What may be changed about a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    /// A parameter, with its first byte.
+    Param(u16, u32),
+    /// The grid along an axis.
+    Axis(usize),
+    /// The threads of a CTA.
+    Block,
+}
+
+/// What may be varied of a launch.
+#[derive(Clone, Debug)]
+pub struct Free {
+    /// The parameters that got a value.
+    pub needs: Vec<Need>,
+    /// The grid.
+    pub grid: bool,
+    /// The threads of a CTA: nothing says how many there are.
+    pub block: bool,
+}
+
+/// A search for launches.
+pub struct Cover<'k> {
+    kernel: &'k Kernel,
+    goals: &'k Goals,
+    /// The launches that are varied.
+    bases: Vec<Launch>,
+    /// Parameters that may be varied.
+    params: BTreeSet<(u16, u32)>,
+    /// Those of them that are pointers: they may be null.
+    pointers: BTreeSet<(u16, u32)>,
+    grid: bool,
+    block: bool,
+    /// Whether data may decide branches either way.
+    choosing: bool,
+    strides: BTreeSet<(u16, u32)>,
+    budget: Budget,
+    seen: BTreeMap<Key, Option<usize>>,
+    found: Vec<Found>,
+}
+
+/// A launch, as far as it is varied.
+type Key = ([u32; 3], [u32; 3], BTreeMap<u16, u64>, BTreeMap<(u16, u32), u64>);
+
+impl<'k> Cover<'k> {
+    /// A search among the launches that differ from these in what is free.
+    pub fn new(
+        (kernel, goals): (&'k Kernel, &'k Goals),
+        bases: Vec<Launch>,
+        free: &Free,
+        choosing: bool,
+    ) -> Self {
+        let numbers: BTreeSet<(u16, u32)> = free.needs.iter().map(|n| (n.index, n.at)).collect();
+        let given = |index: u16| bases.iter().any(|base| base.params.contains_key(&index));
+        let pointer = |p: &(u16, u32)| {
+            kernel.params.get(usize::from(p.0)).is_some_and(|param| param.pointer) && p.1 == 0
+        };
+        let decides = goals.all().params;
+        let pointers: BTreeSet<(u16, u32)> =
+            decides.into_iter().filter(|p| pointer(p) && !numbers.contains(p) && !given(p.0)).collect();
+        Cover {
+            kernel,
+            goals,
+            bases,
+            params: numbers.union(&pointers).copied().collect(),
+            pointers,
+            grid: free.grid,
+            block: free.block,
+            choosing,
+            strides: strides(kernel),
+            budget: Budget::new(2 * STEPS),
+            seen: BTreeMap::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// The smallest launch that meets a goal. `met` is what the launches so far have done.
+    pub fn find(&mut self, goal: Goal, met: &Met, not: &[Launch]) -> Option<Found> {
+        for launch in self.candidates(goal, met) {
+            let found = self.survey(launch);
+            if found.is_some_and(|n| self.meets(goal, n, not)) {
+                break;
+            }
+        }
+        let all = (0..self.found.len()).filter(|n| self.meets(goal, *n, not));
+        let least = all.min_by_key(|n| (self.is_short(&self.found[*n].launch), self.found[*n].work))?;
+        Some(self.found[least].clone())
+    }
+
+    fn meets(&self, goal: Goal, n: usize, not: &[Launch]) -> bool {
+        self.goals.is_met(goal, &self.found[n].met) && !not.contains(&self.found[n].launch)
+    }
+
+    /// Whether no launch meets a goal: what it depends on is fixed for the kernel, or it depends on one parameter, and none of
+    /// its small values does it. A guard whose numbers are small repeats itself beyond twice their sum.
+    pub fn is_impossible(&mut self, goal: Goal, met: &Met) -> bool {
+        if matches!(goal, Goal::Runs(_) | Goal::Wraps(_) | Goal::Meets(_)) {
+            return false;
+        }
+        let depends = self.goals.depends(goal, met);
+        let params = depends.params.iter().map(|p| Part::Param(p.0, p.1));
+        let axes = (0..3).filter(|n| depends.axes[*n]).map(Part::Axis);
+        match params.chain(axes).collect::<Vec<_>>().as_slice() {
+            [] => !self.other_blocks(goal),
+            [one] => self.exhausted(goal, *one, &depends),
+            _ => false,
+        }
+    }
+
+    /// Whether CTAs of another size meet a goal, where nothing says how many threads they have.
+    fn other_blocks(&mut self, goal: Goal) -> bool {
+        let Some(base) = self.bases.first().cloned().filter(|_| self.block) else { return false };
+        BLOCKS.into_iter().any(|threads| {
+            let launch = self.with(&base, Part::Block, u64::from(threads));
+            self.survey(launch).is_some_and(|n| self.goals.is_met(goal, &self.found[n].met))
+        })
+    }
+
+    fn exhausted(&mut self, goal: Goal, part: Part, depends: &Depends) -> bool {
+        let sum = depends.numbers.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
+        let last = sum.saturating_mul(2).saturating_add(2);
+        let (free, first, most) = match part {
+            Part::Param(index, at) => (self.params.contains(&(index, at)), 0, EXHAUSTED),
+            Part::Block => (false, 0, 0),
+            Part::Axis(_) => (self.grid, 1, u64::from(CLUSTERS[CLUSTERS.len() - 1])),
+        };
+        let Some(base) = self.bases.first().cloned().filter(|_| free && last <= most) else { return false };
+        (first..=last).all(|v| {
+            let launch = self.with(&base, part, v);
+            self.survey(launch).is_some_and(|n| !self.goals.is_met(goal, &self.found[n].met))
+        })
+    }
+
+    /// Whether a parameter from which addresses are computed has a value with which rows may overlap, or a pointer is null.
+    pub fn is_short(&self, launch: &Launch) -> bool {
+        let below = |field: &(u16, u32), least: u64| {
+            let value = value(self.kernel, launch, &need(*field));
+            self.params.contains(field) && value.is_some_and(|v| v < least)
+        };
+        self.strides.iter().any(|field| below(field, LENGTHS[0]))
+            || self.pointers.iter().any(|field| below(field, 1))
+    }
+
+    /// The parameter that is 0, if it may be varied, and whether addresses are computed from it. None if there are several.
+    pub fn empty(&self, launch: &Launch) -> Option<((u16, u32), bool)> {
+        let empty = |field: &&(u16, u32)| value(self.kernel, launch, &need(**field)) == Some(0);
+        let mut all = self.params.difference(&self.pointers).filter(empty);
+        let one = *all.next()?;
+        all.next().is_none().then_some((one, self.strides.contains(&one)))
+    }
+
+    /// Surveys a launch, unless that has been done.
+    fn survey(&mut self, launch: Launch) -> Option<usize> {
+        let key = (launch.grid, launch.block, launch.params.clone(), launch.fields.clone());
+        if let Some(known) = self.seen.get(&key) {
+            return *known;
+        }
+        let before = self.budget.left();
+        if self.seen.len() >= SURVEYS || before == 0 {
+            return None;
+        }
+        let found = survey(self.kernel, &launch, &self.budget, self.choosing).ok();
+        let work = before - self.budget.left();
+        let number = found.map(|c| {
+            self.found.push(Found { launch, met: c.met, work });
+            self.found.len() - 1
+        });
+        self.seen.insert(key, number);
+        number
+    }
+
+    /// The launches that may meet a goal, the likely and small ones first.
+    fn candidates(&self, goal: Goal, met: &Met) -> Vec<Launch> {
+        let mut depends = self.goals.depends(goal, met);
+        if !depends.is_free() {
+            depends.join(&self.goals.all());
+        }
+        let params = depends.params.iter().filter(|p| self.params.contains(p)).map(|p| Part::Param(p.0, p.1));
+        let axes = (0..3).filter(|n| self.grid && depends.axes[*n]).map(Part::Axis);
+        let block = (self.block && depends.thread).then_some(Part::Block);
+        let parts: Vec<(Part, Vec<u64>)> =
+            params.chain(axes).chain(block).map(|part| (part, self.values(part, &depends.numbers))).collect();
+        let mut out = Vec::new();
+        for (part, values) in &parts {
+            for base in &self.bases {
+                let row = Launch { grid: base.cluster, ..base.clone() };
+                let row = matches!(part, Part::Axis(_)).then_some(row);
+                out.extend(row.iter().flat_map(|row| values.iter().map(|v| self.with(row, *part, *v))));
+                out.extend(values.iter().map(|v| self.with(base, *part, *v)));
+            }
+        }
+        for (n, (one, values)) in parts.iter().enumerate() {
+            for (other, others) in &parts[n + 1..] {
+                for (v, w) in pairs(values, others) {
+                    out.extend(
+                        self.bases.first().map(|base| self.with(&self.with(base, *one, v), *other, w)),
+                    );
+                }
+            }
+        }
+        out
+    }
+
+    fn with(&self, base: &Launch, part: Part, v: u64) -> Launch {
+        let mut launch = base.clone();
+        match part {
+            Part::Param(index, at) => set(self.kernel, &mut launch, &need((index, at)), v),
+            Part::Axis(n) => {
+                let clusters = u32::try_from(v).unwrap_or(1);
+                launch.grid[n] = launch.cluster[n].saturating_mul(clusters);
+            }
+            Part::Block => launch.block = [u32::try_from(v).unwrap_or(1), 1, 1],
+        }
+        launch
+    }
+
+    /// The values of a part, in the order in which they are tried.
+    fn values(&self, part: Part, numbers: &BTreeSet<u64>) -> Vec<u64> {
+        match part {
+            Part::Axis(_) => CLUSTERS.map(u64::from).to_vec(),
+            Part::Block => BLOCKS.map(u64::from).to_vec(),
+            Part::Param(index, at) if self.pointers.contains(&(index, at)) => vec![0],
+            Part::Param(index, at) if self.strides.contains(&(index, at)) => {
+                LENGTHS.into_iter().chain(SHORT).collect()
+            }
+            Part::Param(..) => {
+                let block = self.bases.first().map_or([1; 3], |base| base.block);
+                let threads: u64 = block.iter().map(|n| u64::from(*n)).product();
+                let bases = numbers.iter().copied().chain([threads]).filter(|n| *n <= LARGEST);
+                let near = bases.flat_map(|n| [n.saturating_sub(1), n, n + 1, 2 * n, 2 * n + 1, 3 * n]);
+                let (least, counts) = TILES;
+                let tiles = numbers.range(least..=LARGEST / 8).filter(|n| n.is_power_of_two());
+                let tiles = tiles.flat_map(|n| counts.map(|count| count * n));
+                let all: BTreeSet<u64> = (0..=SMALL).chain(near).chain(tiles).collect();
+                all.into_iter().take(VALUES).collect()
+            }
+        }
+    }
+}
+
+/// The first few values of two lists, those that come early in both first.
+fn pairs(one: &[u64], other: &[u64]) -> Vec<(u64, u64)> {
+    let (one, other) = (&one[..one.len().min(PAIRED)], &other[..other.len().min(PAIRED)]);
+    let mut out: Vec<(usize, u64, u64)> = Vec::new();
+    for (i, v) in one.iter().enumerate() {
+        out.extend(other.iter().enumerate().map(|(j, w)| (i + j, *v, *w)));
+    }
+    out.sort_by_key(|p| p.0);
+    out.into_iter().map(|(_, v, w)| (v, w)).collect()
+}
+
+/// A parameter as one that needs a value.
+fn need((index, at): (u16, u32)) -> Need {
+    Need { index, at, decides: String::new() }
+}

@@ -1,0 +1,412 @@
+//! What has to happen in some launch before a kernel counts as covered.
+//!
+//! Contract: a goal is asked if some launch can be expected to meet it, and its absence can hide a mistake:
+//!
+//! - each statement that synchronises or stores runs;
+//! - the guard of each branch, and of each such statement, goes both ways if a launch decides it: it depends on parameters,
+//!   the grid, or the numbers of threads, and on no data. A way into a failed check, or to an exit with nothing on it, is not
+//!   asked. If both ways only compute and load until they meet, it is enough that all these loads run;
+//! - each loop around such statements whose count depends on a parameter or the grid passes twice, unless it only waits;
+//! - each statement in such a loop that synchronises or stores runs in two passes of it;
+//! - each statement in such a loop that waits for an mbarrier waits for one in two phases, and each mbarrier that is waited for
+//!   there is waited for in a second phase.
+
+use super::coverage::{Class, Met, class, mnemonic};
+use super::known::arms::{fails, leaves, moves_data};
+use super::known::depends::{Depends, Slices};
+use super::known::flow::{effects, meets, successors};
+use super::known::loops::spans;
+use super::known::strides::base;
+use crate::ptx::{Kernel, Sort, Statement, What, sort};
+use moire_isa::kinds::Space as In;
+use moire_program::ir::{LoadOrder, Op, Reg, Space, StoreOrder};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Something that some launch should do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Goal {
+    /// The statement at this place runs.
+    Runs(usize),
+    /// Its guard holds (`true`), or fails, for some lane.
+    Goes(usize, bool),
+    /// The loop that starts there passes twice.
+    Repeats(usize),
+    /// The statement runs in two passes of the loop that starts at the second place.
+    Again(usize, usize),
+    /// The statement waits for one mbarrier in two phases.
+    Rewaits(usize),
+    /// The mbarrier at this address of a CTA is waited for in a second phase.
+    Wraps(u64),
+    /// Clusters are beside each other along this axis. This is tried, and not asked.
+    Meets(usize),
+}
+
+/// The goals of a kernel.
+#[derive(Clone, Debug)]
+pub struct Goals {
+    /// Statements that synchronise or store.
+    acts: Vec<usize>,
+    /// What guards depend on that a launch decides, by place, and whether the guard has to fail, and to hold.
+    guards: BTreeMap<usize, Guarded>,
+    /// The loops whose count a launch decides, by first statement, with the last one.
+    loops: BTreeMap<usize, (usize, Depends)>,
+    /// Where each statement can be followed by what, for [`Goals::reachable`].
+    next: Vec<Vec<usize>>,
+    /// The axes along which CTAs can tell where they are.
+    axes: [bool; 3],
+    /// The lines that access global memory.
+    global: BTreeSet<u32>,
+    /// Where branches go.
+    targets: BTreeMap<usize, usize>,
+}
+
+/// Whether a way of a guard has to be gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Always,
+    /// It is tried: it leads to an exit with nothing on it.
+    Beside,
+    /// It leads into a failed check.
+    Never,
+}
+
+/// A guard that a launch decides.
+#[derive(Clone, Debug)]
+struct Guarded {
+    depends: Depends,
+    /// Whether it has to fail, and to hold.
+    asked: [Asked; 2],
+    /// The loads on both ways until they meet, if nothing else is on them that others see.
+    quiet: Option<Vec<usize>>,
+}
+
+impl Goals {
+    /// The goals of a kernel.
+    pub fn new(kernel: &Kernel) -> Goals {
+        let slices = Slices::new(kernel);
+        let classes: Vec<Option<Class>> = kernel.body.iter().map(class).collect();
+        let acts = |pc: &usize| matches!(classes[*pc], Some(Class::Synchronises | Class::Stores));
+        let branch = |pc: usize| match kernel.body[pc].what {
+            What::Branch { target } => Some((pc, target)),
+            _ => None,
+        };
+        let mut goals = Goals {
+            acts: (0..kernel.body.len()).filter(acts).collect(),
+            guards: BTreeMap::new(),
+            loops: BTreeMap::new(),
+            next: (0..kernel.body.len()).map(|pc| successors(kernel, pc)).collect(),
+            axes: axes(kernel, &slices),
+            global: global(kernel),
+            targets: (0..kernel.body.len()).filter_map(branch).collect(),
+        };
+        goals.guards = goals.asked(kernel, &slices, &acts);
+        goals.loops = spans(kernel).into_iter().filter_map(|l| goals.counted(kernel, &slices, l)).collect();
+        goals
+    }
+
+    fn asked(
+        &self,
+        kernel: &Kernel,
+        slices: &Slices<'_>,
+        acts: &dyn Fn(&usize) -> bool,
+    ) -> BTreeMap<usize, Guarded> {
+        let (fails, leaves, meets) = (fails(kernel), leaves(kernel), meets(&self.next));
+        let of = |to: usize| match (fails.get(to), leaves.get(to)) {
+            (Some(true), _) => Asked::Never,
+            (_, Some(false)) => Asked::Always,
+            _ => Asked::Beside,
+        };
+        let one = |pc: usize| {
+            let guard = kernel.body[pc].guard?;
+            let (fails, holds) = match kernel.body[pc].what {
+                What::Branch { target } => (of(pc + 1), of(target)),
+                What::Exit => (Asked::Always, Asked::Beside),
+                _ if acts(&pc) => (Asked::Always, Asked::Always),
+                _ => return None,
+            };
+            let branches = matches!(kernel.body[pc].what, What::Branch { .. });
+            let depends = slices.of(pc, guard.reg);
+            let quiet = if branches { self.quiet(kernel, pc, meets[pc]) } else { None };
+            (!depends.data).then_some((pc, Guarded { depends, asked: [fails, holds], quiet }))
+        };
+        (0..kernel.body.len()).filter_map(one).collect()
+    }
+
+    /// The loads on the ways from a branch to where they meet, if nothing on them synchronises or stores.
+    fn quiet(&self, kernel: &Kernel, from: usize, to: usize) -> Option<Vec<usize>> {
+        let (mut out, mut seen) = (Vec::new(), BTreeSet::from([from, to]));
+        let mut work = self.next[from].clone();
+        while let Some(pc) = work.pop() {
+            if !seen.insert(pc) {
+                continue;
+            }
+            let statement = kernel.body.get(pc)?;
+            if !jumps(&statement.what) {
+                if !moves_data(statement) || self.acts.binary_search(&pc).is_ok() {
+                    return None;
+                }
+                out.extend(loads(statement).then_some(pc));
+            }
+            work.extend(&self.next[pc]);
+        }
+        Some(out)
+    }
+
+    /// A loop with what its count depends on, if a launch decides it: some way out of it depends on the launch alone.
+    fn counted(
+        &self,
+        kernel: &Kernel,
+        slices: &Slices<'_>,
+        (first, last): (usize, usize),
+    ) -> Option<(usize, (usize, Depends))> {
+        let inside = first..=last;
+        let leaves = |pc: &usize| self.next[*pc].iter().any(|to| !inside.contains(to));
+        let guard = |pc: usize| kernel.body[pc].guard.map(|g| slices.of(pc, g.reg));
+        let mut all = Depends::default();
+        let acts = self.acts.iter().any(|pc| inside.contains(pc));
+        let free: Vec<Depends> = inside
+            .clone()
+            .filter(|_| acts)
+            .filter(leaves)
+            .filter_map(guard)
+            .filter(Depends::is_free)
+            .collect();
+        free.iter().for_each(|d| all.join(d));
+        (!free.is_empty()).then_some((first, (last, all)))
+    }
+
+    /// The statements that can run if guards go no other ways than those met or asked: what lies behind a way that is known to
+    /// be impossible is left out.
+    fn reachable(&self, impossible: &BTreeSet<Goal>) -> Vec<bool> {
+        let mut out = vec![false; self.next.len() + 1];
+        let mut work = vec![0];
+        while let Some(pc) = work.pop() {
+            if std::mem::replace(&mut out[pc], true) || pc == self.next.len() {
+                continue;
+            }
+            let target = self.targets.get(&pc);
+            let shut = |to: &usize| {
+                let (taken, passed) = (target == Some(to), *to == pc + 1);
+                (taken && !passed && impossible.contains(&Goal::Goes(pc, true)))
+                    || (passed && !taken && target.is_some() && impossible.contains(&Goal::Goes(pc, false)))
+            };
+            work.extend(self.next[pc].iter().filter(|to| !shut(to)));
+        }
+        out
+    }
+
+    /// The goals that launches together have not met, without those that are known to be impossible.
+    pub fn left(&self, met: &Met, impossible: &BTreeSet<Goal>) -> BTreeSet<Goal> {
+        let reachable = self.reachable(impossible);
+        let runs =
+            self.acts.iter().filter(|pc| !met.is_reached(**pc) && reachable[**pc]).map(|pc| Goal::Runs(*pc));
+        let goes = self.goes(met, Asked::Always);
+        let goes = goes.filter(|g| !matches!(g, Goal::Goes(pc, true) if self.acts.binary_search(pc).is_ok()));
+        let again = self.loops.keys().filter(|first| {
+            met.passes.get(*first).is_some_and(|passes| *passes < 2) && !met.waits.contains(*first)
+        });
+        let repeats = again.map(|first| Goal::Repeats(*first));
+        let wraps = met
+            .awaited
+            .iter()
+            .filter(|(_, (places, wraps))| !wraps && self.in_loops(places).next().is_some());
+        let wraps = wraps.map(|(at, _)| Goal::Wraps(*at));
+        let all =
+            runs.chain(goes).chain(repeats).chain(wraps).chain(self.again(met)).chain(self.rewaits(met));
+        all.filter(|goal| !impossible.contains(goal)).collect()
+    }
+
+    /// The ways of guards that no lane goes, where some goes the other one.
+    fn goes<'g>(&'g self, met: &'g Met, asked: Asked) -> impl Iterator<Item = Goal> + 'g {
+        let open = |guard: &Guarded| {
+            guard.quiet.as_ref().is_none_or(|all| all.iter().any(|pc| !met.is_reached(*pc)))
+        };
+        let guards = self.guards.iter().filter(move |(_, guard)| open(guard));
+        guards.flat_map(move |(pc, guard)| {
+            let one = move |holds: bool| guard.asked[usize::from(holds)] == asked && met.goes(*pc, !holds);
+            [false, true]
+                .into_iter()
+                .filter(move |h| one(*h) && !met.goes(*pc, *h))
+                .map(|h| Goal::Goes(*pc, h))
+        })
+    }
+
+    /// The statements that run in one pass only of a loop that repeats.
+    fn again<'g>(&'g self, met: &'g Met) -> impl Iterator<Item = Goal> + 'g {
+        let inner = |pc: usize| {
+            self.loops.range(..=pc).rev().find(|(_, (last, _))| *last >= pc).map(|(first, _)| *first)
+        };
+        let repeats =
+            |first: &usize| met.passes.get(first).is_some_and(|p| *p >= 2) && !met.waits.contains(first);
+        let acts = self.acts.iter().filter(|pc| met.is_reached(**pc));
+        let all = acts.filter_map(move |pc| inner(*pc).filter(repeats).map(|first| (*pc, first)));
+        all.filter(|place| !met.again.contains(place)).map(|(pc, first)| Goal::Again(pc, first))
+    }
+
+    /// The statements in loops that wait for each mbarrier once.
+    fn rewaits<'g>(&'g self, met: &'g Met) -> impl Iterator<Item = Goal> + 'g {
+        let places: BTreeSet<usize> = met.awaited.values().flat_map(|a| a.0.iter().copied()).collect();
+        let looped = |pc: &usize| self.in_loops(&BTreeSet::from([*pc])).next().is_some();
+        let left: Vec<usize> =
+            places.into_iter().filter(|pc| !met.rewaits.contains(pc)).filter(looped).collect();
+        left.into_iter().map(Goal::Rewaits)
+    }
+
+    /// What is tried once nothing is left.
+    pub fn beside(&self, met: &Met) -> BTreeSet<Goal> {
+        let meets = (0..3).filter(|n| self.axes[*n] && !met.beside[*n]).map(Goal::Meets);
+        meets.chain(self.goes(met, Asked::Beside)).collect()
+    }
+
+    /// Whether all these lines access global memory.
+    pub fn are_global(&self, lines: &BTreeSet<u32>) -> bool {
+        lines.is_subset(&self.global)
+    }
+
+    /// Whether a launch meets a goal.
+    pub fn is_met(&self, goal: Goal, met: &Met) -> bool {
+        match goal {
+            Goal::Runs(pc) => met.is_reached(pc),
+            Goal::Goes(pc, holds) => met.goes(pc, holds),
+            Goal::Repeats(first) => {
+                met.passes.get(&first).is_some_and(|p| *p >= 2) || met.waits.contains(&first)
+            }
+            Goal::Wraps(at) => met.awaited.get(&at).is_some_and(|a| a.1),
+            Goal::Again(pc, first) => met.again.contains(&(pc, first)),
+            Goal::Rewaits(pc) => met.rewaits.contains(&pc),
+            Goal::Meets(axis) => met.beside[axis % 3],
+        }
+    }
+
+    /// What decides the counts of the loops around these places.
+    fn in_loops<'g>(&'g self, places: &'g BTreeSet<usize>) -> impl Iterator<Item = &'g Depends> {
+        let around = |first: usize, last: usize| places.range(first..=last).next().is_some();
+        self.loops.iter().filter(move |(first, (last, _))| around(**first, *last)).map(|(_, l)| &l.1)
+    }
+
+    /// What decides whether a goal is met.
+    pub(super) fn depends(&self, goal: Goal, met: &Met) -> Depends {
+        let mut out = Depends::default();
+        match goal {
+            Goal::Runs(pc) | Goal::Goes(pc, _) => {
+                self.guards.get(&pc).into_iter().for_each(|g| out.join(&g.depends));
+            }
+            Goal::Repeats(first) | Goal::Again(_, first) => {
+                self.loops.get(&first).into_iter().for_each(|l| out.join(&l.1));
+            }
+            Goal::Rewaits(pc) => self.in_loops(&BTreeSet::from([pc])).for_each(|d| out.join(d)),
+            Goal::Wraps(at) => {
+                let places = met.awaited.get(&at).map(|a| a.0.clone()).unwrap_or_default();
+                self.in_loops(&places).for_each(|d| out.join(d));
+            }
+            Goal::Meets(axis) => out.axes[axis % 3] = true,
+        }
+        out
+    }
+
+    /// Everything that some guard or loop of the kernel depends on.
+    pub(super) fn all(&self) -> Depends {
+        let mut out = Depends::default();
+        self.guards.values().for_each(|g| out.join(&g.depends));
+        self.loops.values().for_each(|l| out.join(&l.1));
+        out
+    }
+
+    /// A goal in words, with its line: what the kernel has there, and what no launch does with it.
+    pub fn said(&self, kernel: &Kernel, goal: Goal, met: &Met) -> (u32, String, String) {
+        let line = |pc: usize| kernel.body.get(pc).map_or(0, |s| s.line);
+        let text = |pc: usize| kernel.body.get(pc).map_or(String::new(), |s| mnemonic(kernel, s));
+        match goal {
+            Goal::Runs(pc) => (line(pc), text(pc), "never runs".to_owned()),
+            Goal::Goes(pc, holds) => match (self.targets.get(&pc), holds) {
+                (Some(_), true) => (line(pc), text(pc), "is never taken".to_owned()),
+                (Some(_), false) => (line(pc), text(pc), "is always taken".to_owned()),
+                (None, true) => (line(pc), text(pc), "never runs".to_owned()),
+                (None, false) => (line(pc), text(pc), "is run by every lane".to_owned()),
+            },
+            Goal::Repeats(first) => {
+                let last = self.loops.get(&first).map_or(0, |l| line(l.0));
+                (line(first), format!("loop to line {last}"), "never runs twice".to_owned())
+            }
+            Goal::Wraps(at) => {
+                let place = met.awaited.get(&at).and_then(|a| a.0.first().copied()).unwrap_or(0);
+                let what =
+                    format!("is awaited in one phase only: the mbarrier at byte {at} of shared memory");
+                (line(place), text(place), what)
+            }
+            Goal::Again(pc, _) => (line(pc), text(pc), "runs in one pass of its loop only".to_owned()),
+            Goal::Rewaits(pc) => (line(pc), text(pc), "waits for each mbarrier in one phase only".to_owned()),
+            Goal::Meets(_) => (0, String::new(), "is launched with one cluster only".to_owned()),
+        }
+    }
+}
+
+/// The axes along which CTAs do different things: the place of a CTA decides an address, or whether a statement runs. A kernel
+/// that cannot tell its CTAs apart has the first axis if they meet: it synchronises through global memory, and stores nothing there.
+fn axes(kernel: &Kernel, slices: &Slices<'_>) -> [bool; 3] {
+    let mut all = Depends::default();
+    for (pc, statement) in kernel.body.iter().enumerate() {
+        let guard = statement.guard.map(|g| g.reg);
+        placing(statement).into_iter().chain(guard).for_each(|r| all.join(&slices.of(pc, r)));
+    }
+    let apart = kernel.body.iter().any(|statement| statement.what.tells_clusters_apart());
+    if !apart && kernel.body.iter().any(meets_others) && !kernel.body.iter().any(stores_away) {
+        all.axes[0] = true;
+    }
+    all.axes
+}
+
+/// The registers that say where a statement acts.
+fn placing(statement: &Statement) -> Vec<Reg> {
+    match &statement.what {
+        What::Core(Op::AsyncCopy(_)) => effects(statement).1,
+        _ => base(statement).into_iter().collect(),
+    }
+}
+
+/// The lines that say that they access global memory.
+fn global(kernel: &Kernel) -> BTreeSet<u32> {
+    let all = kernel.body.iter().filter(|s| base(s).is_some() && mnemonic(kernel, s).contains("global"));
+    all.map(|s| s.line).collect()
+}
+
+fn is_global(space: Space) -> bool {
+    matches!(space, Space::Global | Space::Generic)
+}
+
+/// Whether a statement synchronises through global memory.
+fn meets_others(statement: &Statement) -> bool {
+    match &statement.what {
+        What::Core(Op::Load { order, space, .. }) => *order != LoadOrder::Weak && is_global(*space),
+        What::Core(Op::Store { order, space, .. }) => *order != StoreOrder::Weak && is_global(*space),
+        What::Core(Op::Rmw { space, .. }) => is_global(*space),
+        _ => false,
+    }
+}
+
+/// Whether a statement stores data outside shared memory.
+fn stores_away(statement: &Statement) -> bool {
+    match &statement.what {
+        What::Core(Op::Store { order, space, .. }) => *order == StoreOrder::Weak && is_global(*space),
+        What::Core(Op::AsyncCopy(_)) => true,
+        What::Plain(instr) => match sort(instr) {
+            Sort::Store(st) => matches!(st.space, In::Global | In::Generic),
+            Sort::StoreAway(_) | Sort::StoreRange(_) | Sort::Call(_) => true,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn jumps(what: &What) -> bool {
+    matches!(what, What::Branch { .. } | What::Table { .. })
+}
+
+/// Whether a statement loads.
+fn loads(statement: &Statement) -> bool {
+    match &statement.what {
+        What::Plain(instr) => matches!(sort(instr), Sort::Load(_) | Sort::Uniform(_) | Sort::LoadMatrix(_)),
+        What::Core(op) => matches!(op, Op::Load { .. }),
+        What::Branch { .. } | What::Table { .. } | What::Exit => false,
+    }
+}

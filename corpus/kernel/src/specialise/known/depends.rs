@@ -1,0 +1,230 @@
+//! What the guard of a statement depends on: a backward slice of the kernel over the definitions that reach it.
+//!
+//! A guard of a definition belongs to the slice. Where several definitions reach a place, so do the branches that decide
+//! between them. What a load or an atomic operation reads, and the answer of a wait, is *data*; nothing behind it is followed.
+
+use super::flow::{effects, meets, successors};
+use super::strides::loaded;
+use crate::ptx::{Kernel, Sort, Special, Statement, Sum, Variable, What, sort};
+use moire_isa::kinds::Space as In;
+use moire_isa::{Instr, Value};
+use moire_program::ir::{Control, Op, Operand, Parts, Reg};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most pairs of a place and a register that are visited for one slice.
+const VISITS: usize = 1 << 12;
+
+/// What a value depends on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Depends {
+    /// Parameters, with the first byte of the field.
+    pub(crate) params: BTreeSet<(u16, u32)>,
+    /// Axes along which the grid, or the place of a CTA in it, counts.
+    pub(crate) axes: [bool; 3],
+    /// The number of a lane, a warp or a thread.
+    pub(crate) thread: bool,
+    /// Data, or more than is followed.
+    pub(crate) data: bool,
+    /// The numbers that are written in the slice, with those that masks and shifts stand for.
+    pub(crate) numbers: BTreeSet<u64>,
+}
+
+impl Depends {
+    /// Whether a launch decides it: a parameter or the grid.
+    pub(crate) fn is_free(&self) -> bool {
+        !self.data && (!self.params.is_empty() || self.axes.contains(&true))
+    }
+
+    pub(crate) fn join(&mut self, other: &Depends) {
+        self.params.extend(&other.params);
+        self.numbers.extend(&other.numbers);
+        self.thread |= other.thread;
+        self.data |= other.data;
+        for (own, others) in self.axes.iter_mut().zip(other.axes) {
+            *own |= others;
+        }
+    }
+
+    fn special(&mut self, special: Special) {
+        match special {
+            Special::Ctaid(n) | Special::Nctaid(n) | Special::Clusterid(n) | Special::Nclusterid(n) => {
+                self.axes[usize::from(n) % 3] = true;
+            }
+            Special::Unknown | Special::DynamicSmemSize => self.data = true,
+            Special::Ntid(_) | Special::Nwarpid | Special::Envreg(_) => {}
+            Special::ClusterCtaid(_)
+            | Special::ClusterNctaid(_)
+            | Special::ClusterCtarank
+            | Special::ClusterNctarank => {}
+            _ => self.thread = true,
+        }
+    }
+
+    /// A number without its sign, with those that it stands for as a mask and as a shift.
+    fn number(&mut self, n: i128) {
+        let n = u64::try_from(n.unsigned_abs()).unwrap_or(u64::MAX);
+        let shifted = if n < 16 { Some(1 << n) } else { None };
+        let masked = n.checked_add(1).filter(|m| m.is_power_of_two());
+        self.numbers.extend([Some(n), shifted, masked].into_iter().flatten());
+    }
+}
+
+/// The definitions of the registers of a kernel.
+pub(crate) struct Slices<'k> {
+    kernel: &'k Kernel,
+    effects: Vec<(Vec<Reg>, Vec<Reg>)>,
+    before: Vec<Vec<usize>>,
+    /// Places that write a register.
+    written: BTreeMap<Reg, Vec<usize>>,
+    /// The branches that decide whether a place is reached.
+    deciding: Vec<Vec<usize>>,
+}
+
+impl<'k> Slices<'k> {
+    pub(crate) fn new(kernel: &'k Kernel) -> Self {
+        let effects: Vec<_> = kernel.body.iter().map(effects).collect();
+        let mut before = vec![Vec::new(); kernel.body.len() + 1];
+        let mut written: BTreeMap<Reg, Vec<usize>> = BTreeMap::new();
+        for pc in 0..kernel.body.len() {
+            successors(kernel, pc).into_iter().for_each(|s| before[s].push(pc));
+            effects[pc].0.iter().for_each(|r| written.entry(*r).or_default().push(pc));
+        }
+        Slices { kernel, effects, before, written, deciding: deciding(kernel) }
+    }
+
+    /// What a register depends on where a statement reads it.
+    pub(crate) fn of(&self, pc: usize, reg: Reg) -> Depends {
+        let mut out = Depends::default();
+        let mut work = vec![(pc, reg)];
+        let mut seen: BTreeSet<(usize, Reg)> = BTreeSet::new();
+        let mut used: BTreeSet<usize> = BTreeSet::new();
+        while let Some((pc, reg)) = work.pop() {
+            if !seen.insert((pc, reg)) {
+                continue;
+            }
+            if seen.len() > VISITS {
+                return Depends { data: true, ..out };
+            }
+            let reaching = self.reaching(pc, reg);
+            let several = reaching.len() > 1;
+            for at in reaching {
+                if several {
+                    let deciding = self.deciding[at].iter();
+                    work.extend(deciding.filter_map(|b| Some((*b, self.kernel.body[*b].guard?.reg))));
+                }
+                if !used.insert(at) {
+                    continue;
+                }
+                let statement = &self.kernel.body[at];
+                if source(self.kernel, statement, &mut out) {
+                    let guard = statement.guard.map(|g| g.reg);
+                    work.extend(self.effects[at].1.iter().copied().chain(guard).map(|r| (at, r)));
+                }
+            }
+        }
+        out
+    }
+
+    /// The places whose write of a register is the last one on some way to a place.
+    pub(crate) fn reaching(&self, pc: usize, reg: Reg) -> Vec<usize> {
+        match self.written.get(&reg).map(Vec::as_slice) {
+            None => return Vec::new(),
+            Some([one]) => return vec![*one],
+            Some(_) => {}
+        }
+        let (mut out, mut seen) = (Vec::new(), BTreeSet::new());
+        let mut work = self.before[pc].clone();
+        while let Some(at) = work.pop() {
+            if !seen.insert(at) {
+                continue;
+            }
+            let writes = self.effects[at].0.contains(&reg);
+            out.extend(writes.then_some(at));
+            if !writes || self.kernel.body[at].guard.is_some() {
+                work.extend(&self.before[at]);
+            }
+        }
+        out
+    }
+}
+
+/// For each place, the branches that decide whether it is reached: it is on the way from one of their targets to where both
+/// ways meet.
+fn deciding(kernel: &Kernel) -> Vec<Vec<usize>> {
+    let next: Vec<Vec<usize>> = (0..kernel.body.len()).map(|pc| successors(kernel, pc)).collect();
+    let meets = meets(&next);
+    let mut out = vec![Vec::new(); kernel.body.len() + 1];
+    for (pc, all) in next.iter().enumerate().filter(|(_, all)| all.len() > 1) {
+        for to in all {
+            let mut at = *to;
+            while at != meets[pc] && at < kernel.body.len() {
+                if out[at].last() != Some(&pc) {
+                    out[at].push(pc);
+                }
+                at = meets[at];
+            }
+        }
+    }
+    out
+}
+
+/// Adds what a statement brings in. Whether the registers that it reads are to be followed.
+fn source(kernel: &Kernel, statement: &Statement, out: &mut Depends) -> bool {
+    match &statement.what {
+        What::Plain(instr) => plain(kernel, statement, instr, out),
+        What::Core(op) => core(op, out),
+        What::Branch { .. } | What::Table { .. } | What::Exit => false,
+    }
+}
+
+fn plain(kernel: &Kernel, statement: &Statement, instr: &Instr, out: &mut Depends) -> bool {
+    match sort(instr) {
+        Sort::Load(ld) if ld.space == In::Param => {
+            out.params.extend(loaded(kernel, statement));
+            out.data |= loaded(kernel, statement).is_none();
+            return false;
+        }
+        Sort::Computes(Sum::Shfl(_) | Sum::Vote(_) | Sum::Match(_) | Sum::Redux(_) | Sum::Activemask) => {
+            out.thread = true;
+        }
+        Sort::Computes(_) => {}
+        _ => {
+            out.data = true;
+            return false;
+        }
+    }
+    instr.each(&mut |seen| match *seen.value {
+        Value::Special(named) => out.special(named.into()),
+        Value::Imm(n) => out.number(i128::from(n)),
+        Value::Symbol(n, _) => {
+            if let Some(Variable::Param(at)) = kernel.variables.get(n as usize) {
+                out.params.extend(u16::try_from(*at).ok().map(|at| (at, 0)));
+            }
+        }
+        _ => {}
+    });
+    true
+}
+
+fn core(op: &Op, out: &mut Depends) -> bool {
+    match op {
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {
+            let numbers =
+                op.sources().into_iter().filter_map(|o| if let Operand::Imm(n) = o { Some(n) } else { None });
+            numbers.for_each(|n| out.number(n));
+            true
+        }
+        Op::Control(Control::Elect { .. }) => {
+            out.thread = true;
+            false
+        }
+        Op::Control(Control::Collective(_)) => {
+            out.thread = true;
+            true
+        }
+        _ => {
+            out.data = true;
+            false
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The launches that run more of a kernel than those that were judged, and what is left of it.
+//!
+//! Contract: a launch counts once it is judged and clean. What a launch does is a set of goals of `moire_kernel::specialise`;
+//! what is left is asked and not met by any launch that counts. Launches for it are looked for among those that keep
+//! what the user says, the one for the hardest goal first. For what is left in the end, options are looked for that may also
+//! change what the user says.
+
+use super::launched::{Launched, Uncovered};
+use super::lowered::Candidate;
+use super::ptx::{Asked, Tried};
+use anyhow::Result;
+use moire_explore::judge::Verdict;
+use moire_kernel::specialise::{Cover, Found, Free, Goal, Launch, Met, Need};
+use std::collections::BTreeSet;
+
+/// A launch as it was run ahead.
+#[derive(Clone)]
+pub(crate) struct Run {
+    pub(crate) launch: Launch,
+    pub(crate) met: Met,
+    /// Data decides branches either way.
+    pub(crate) choosing: bool,
+}
+
+/// A kernel of which launches were judged.
+pub struct Covering {
+    pub(super) asked: Asked,
+    /// The parameters that got a value.
+    pub(super) needs: Vec<Need>,
+}
+
+/// The coverage of a kernel so far.
+pub(crate) struct Search<'c> {
+    covering: &'c Covering,
+    cover: Cover<'c>,
+    /// What the clean launches have done.
+    met: Met,
+    /// Goals that no launch meets.
+    impossible: BTreeSet<Goal>,
+    /// Goals for which no launch is found.
+    unfound: BTreeSet<Goal>,
+    /// Launches that were judged.
+    judged: Vec<Launch>,
+    /// Those of them that were clean at first.
+    bases: Vec<Launch>,
+    choosing: bool,
+    /// The grid of the launch of the answer.
+    largest: [u32; 3],
+}
+
+/// A launch that is worth judging.
+pub(crate) struct More {
+    pub(crate) candidate: Candidate,
+    /// A row that it computes addresses with may be too short: what is wrong with it need not be wrong with the kernel.
+    pub(crate) short: bool,
+}
+
+impl Covering {
+    /// The search for more launches, after some were judged and these found clean. The last one is that of the answer.
+    pub(crate) fn search(&self, clean: &[&Run], judged: Vec<Launch>) -> Search<'_> {
+        let mut met = Met::default();
+        clean.iter().for_each(|run| met.join(&run.met));
+        let bases: Vec<Launch> = clean.iter().map(|run| run.launch.clone()).collect();
+        let choosing = clean.iter().any(|run| run.choosing);
+        let of = (&self.asked.kernel, &self.asked.goals);
+        Search {
+            covering: self,
+            cover: Cover::new(of, ends(&bases), &self.free(), choosing),
+            met,
+            impossible: BTreeSet::new(),
+            unfound: BTreeSet::new(),
+            largest: bases.last().map_or([1; 3], |launch| launch.grid),
+            judged,
+            bases,
+            choosing,
+        }
+    }
+
+    /// What the user leaves open.
+    fn free(&self) -> Free {
+        Free {
+            needs: self.needs.clone(),
+            grid: self.asked.args.grid.is_none(),
+            block: self.asked.assumes_block(),
+        }
+    }
+
+    /// A launch with its programs.
+    fn candidate(&self, launch: Launch) -> Result<Candidate> {
+        self.asked.candidate(Tried::new(&self.asked.kernel, launch), &self.needs)
+    }
+}
+
+/// The first and the last launch.
+fn ends(all: &[Launch]) -> Vec<Launch> {
+    let ends = all.first().into_iter().chain(all.last().filter(|_| all.len() > 1));
+    ends.cloned().collect()
+}
+
+impl Search<'_> {
+    fn left(&self) -> BTreeSet<Goal> {
+        self.covering.asked.goals.left(&self.met, &self.impossible)
+    }
+
+    /// The launch that meets the goal which is hardest to meet.
+    pub(crate) fn next(&mut self) -> Option<More> {
+        let mut best: Option<Found> = None;
+        let left = self.left();
+        let open = left.iter().any(|goal| !self.unfound.contains(goal));
+        let goals = if open { left } else { self.covering.asked.goals.beside(&self.met) };
+        for goal in goals {
+            if self.unfound.contains(&goal) || self.impossible.contains(&goal) {
+                continue;
+            }
+            match self.cover.find(goal, &self.met, &self.judged) {
+                Some(found) if best.as_ref().is_none_or(|b| b.work < found.work) => best = Some(found),
+                Some(_) => {}
+                None => self.missing(goal),
+            }
+        }
+        let Some(Found { launch, .. }) = best else {
+            return if open { self.next() } else { None };
+        };
+        self.judged.push(launch.clone());
+        let short = self.cover.is_short(&launch);
+        match self.covering.candidate(launch) {
+            Ok(candidate) => Some(More { candidate, short }),
+            Err(_) => self.next(),
+        }
+    }
+
+    fn missing(&mut self, goal: Goal) {
+        let to = match self.cover.is_impossible(goal, &self.met) {
+            true => &mut self.impossible,
+            false => &mut self.unfound,
+        };
+        to.insert(goal);
+    }
+
+    /// Counts a launch that is clean.
+    pub(crate) fn count(&mut self, run: &Run) {
+        self.met.join(&run.met);
+    }
+
+    /// Leaves out what only a launch does in which a parameter is 0 and which is wrong for that reason: it is not known whether the
+    /// kernel may be launched so. A hang is taken for that, and a race in global memory where addresses are computed from the
+    /// parameter. `lines` are those of what is wrong. The place of the parameter.
+    pub(crate) fn excuse(
+        &mut self,
+        run: &Run,
+        verdicts: &[Verdict],
+        lines: &BTreeSet<u32>,
+    ) -> Option<String> {
+        let ((index, at), row) = self.cover.empty(&run.launch)?;
+        let only = |all: &[Verdict]| verdicts.iter().all(|v| all.contains(v));
+        let hangs = verdicts.contains(&Verdict::Hang) && only(&[Verdict::Hang, Verdict::Lifetime]);
+        let row = row && self.covering.asked.goals.are_global(lines) && only(&[Verdict::Race]);
+        if !hangs && !row {
+            return None;
+        }
+        let goals = &self.covering.asked.goals;
+        let met: Vec<Goal> = self.left().into_iter().filter(|g| goals.is_met(*g, &run.met)).collect();
+        self.impossible.extend(met);
+        Some(if at == 0 { index.to_string() } else { format!("{index}+{at}") })
+    }
+
+    /// The same launch with at least as many CTAs along each axis as the largest one has, if it has fewer.
+    pub(crate) fn larger(&self, run: &Run) -> Option<Candidate> {
+        let grid = std::array::from_fn(|n| run.launch.grid[n].max(self.largest[n]));
+        let launch = Launch { grid, ..run.launch.clone() };
+        (grid != run.launch.grid).then(|| self.covering.candidate(launch).ok()).flatten()
+    }
+
+    /// Looks among all launches from now on, also those that the user did not ask for.
+    fn release(&mut self) {
+        let asked = &self.covering.asked;
+        let given = asked.args.params.keys().map(|n| (*n, 0)).chain(asked.args.fields.keys().copied());
+        let given = given.map(|(index, at)| Need { index, at, decides: String::new() });
+        let needs: Vec<Need> = self.covering.needs.iter().cloned().chain(given).collect();
+        let free = Free { needs, grid: true, ..self.covering.free() };
+        self.cover = Cover::new((&asked.kernel, &asked.goals), ends(&self.bases), &free, self.choosing);
+    }
+
+    /// What is left, with options that differ from this launch. If it is `open`, only statements that do not run.
+    pub(crate) fn uncovered(mut self, launch: &Launched, open: bool) -> Vec<Uncovered> {
+        let asked = &self.covering.asked;
+        let mut left = self.left();
+        left.retain(|goal| !open || matches!(goal, Goal::Runs(_)));
+        if !left.is_empty() {
+            self.release();
+        }
+        let mut out: Vec<Uncovered> = Vec::new();
+        for goal in left {
+            let (line, text, misses) = asked.goals.said(&asked.kernel, goal, &self.met);
+            let found = self.cover.find(goal, &self.met, &[]);
+            let options = found.map(|f| launch.differs(&asked.said(&f.launch, None, &[])));
+            out.push(Uncovered { line, text, misses, options });
+        }
+        out
+    }
+}
