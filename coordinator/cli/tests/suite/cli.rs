@@ -106,7 +106,7 @@ fn kernels() {
     };
     let ring = file("ring.ptx");
     let files: &[(&str, &[u8])] = &[("ring.ptx", &ring)];
-    check(&["check", "ring.ptx", "--param", "0=2"], files, 0, "ring.ptx: clean");
+    check(&["check", "ring.ptx", "--param", "0=4"], files, 0, "ring.ptx: clean");
     check(&["check", "ring.ptx"], files, 0, "--param 0=3");
     check(&["check", "ring.ptx", "--block", "32"], files, 2, "the kernel asks for --block 64,1,1");
     check(&["check", "ring.ptx", "--block", "0"], files, 2, "`0` is no size");
@@ -114,7 +114,7 @@ fn kernels() {
     check(&["check", "ring.ptx", "--param", "0"], files, 2, "write INDEX=VALUE");
     check(&["check", "ring.ptx", "--entry", "rong"], files, 2, "the module has ring");
     check(&["check", "ring.ptx", "--param", "0=1", "--lowered"], files, 0, "mbarrier.try_wait");
-    check(&["check", "ring.ptx", "--param", "0=2", "--format", "json"], files, 0, "\"clean\"");
+    check(&["check", "ring.ptx", "--param", "0=4", "--format", "json"], files, 0, "\"clean\"");
     let stuck = file("stuck.ptx");
     check(&["check", "stuck.ptx"], &[("stuck.ptx", &stuck)], 10, "stuck.ptx: hang");
     let typo = String::from_utf8(ring.clone()).expect("text").replace("bar.warp.sync", "bar.wrap.sync");
