@@ -8,7 +8,7 @@
 //!   asked. If both ways only compute and load until they meet, it is enough that all these loads run;
 //! - each loop around such statements whose count depends on a parameter or the grid passes twice, unless it only waits;
 //! - each statement in such a loop that synchronises or stores runs in two passes of it;
-//! - each statement in such a loop that waits for an mbarrier waits for one in two phases, and each mbarrier that is waited for
+//! - a statement in each such loop that waits for mbarriers waits for one in two phases, and each mbarrier that is waited for
 //!   there is waited for in a second phase.
 
 use super::coverage::{Class, Met, class, mnemonic};
@@ -243,13 +243,14 @@ impl Goals {
         all.filter(|place| !met.again.contains(place)).map(|(pc, first)| Goal::Again(pc, first))
     }
 
-    /// The statements in loops that wait for each mbarrier once.
+    /// The statements in loops that wait for each mbarrier once, where no other one of the same loop waits for one again.
     fn rewaits<'g>(&'g self, met: &'g Met) -> impl Iterator<Item = Goal> + 'g {
+        let inner =
+            |pc: &usize| self.loops.range(..=*pc).rev().find(|(_, (last, _))| last >= pc).map(|l| *l.0);
+        let wrapped: BTreeSet<usize> = met.rewaits.iter().filter_map(inner).collect();
         let places: BTreeSet<usize> = met.awaited.values().flat_map(|a| a.0.iter().copied()).collect();
-        let looped = |pc: &usize| self.in_loops(&BTreeSet::from([*pc])).next().is_some();
-        let left: Vec<usize> =
-            places.into_iter().filter(|pc| !met.rewaits.contains(pc)).filter(looped).collect();
-        left.into_iter().map(Goal::Rewaits)
+        let open = |pc: &usize| inner(pc).is_some_and(|first| !wrapped.contains(&first));
+        places.into_iter().filter(open).map(Goal::Rewaits).collect::<Vec<_>>().into_iter()
     }
 
     /// What is tried once nothing is left.
