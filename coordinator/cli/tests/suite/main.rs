@@ -25,6 +25,7 @@ mod kernels;
 mod kill;
 mod mend;
 mod mutants;
+mod outside;
 #[cfg(target_os = "linux")]
 mod partition;
 mod people;
