@@ -226,6 +226,13 @@ fn complete(e: &mut Engine<'_>, s: &mut State, barrier: Barrier, line: u32) -> R
     };
     let meeting = s.meetings.entry(barrier).or_default();
     let members = std::mem::take(&mut meeting.members);
+    if let Barrier::Lanes { mask, form: None, .. } = barrier {
+        let lanes = members.iter().fold(0, |all, m| all | e.program.threads[m.0].place.lanes());
+        // An election is answered when a lane arrives, before it is known who comes.
+        if lanes & mask & mask.wrapping_neg() == 0 {
+            return Err(Stop::abstain("an election to which the first lane of its mask does not come", line));
+        }
+    }
     *meeting = Meeting { again: true, ..Meeting::default() };
     for (thread, waits) in members {
         if !waits {

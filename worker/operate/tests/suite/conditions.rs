@@ -142,3 +142,13 @@ fn a_wait_for_the_first_phase_is_not_early() {
     let outcome = operate(&program(text), &Settings::letter(), &Limits::default());
     assert_eq!(outcome.map(|o| o.words()), Ok(["clean"].into()));
 }
+
+/// Lane 0 is named by the election and does not come. Another lane is elected, which the engine cannot know in time.
+#[test]
+fn an_election_without_its_first_lane_is_not_decided() {
+    let lane = |n: u32, body: &str| format!("P{n} (gpu 0, cta 0, warp 0, lane {n}) {{ {body} }}\n");
+    let elects = "elect.sync _|q, 7; @q bar.sync 1, 3;";
+    let text = format!("moire \"elect\"\n{}{}{}", lane(0, "exit;"), lane(1, elects), lane(2, elects));
+    let answer = operate(&program(&text), &Settings::letter(), &Limits::default());
+    assert!(answer.is_err_and(|why| why.what.contains("first lane of its mask")));
+}
