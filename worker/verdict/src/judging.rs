@@ -68,7 +68,7 @@ impl Judge<'_> {
 
     fn kernel(&self, file: &File) -> Result<Answer> {
         match kernel::read(file, &self.wanted())? {
-            Kernel::Launches(candidates, covering) => self.launches(file, candidates, covering.as_ref()),
+            Kernel::Launches(candidates, covering) => self.launches(file, candidates, covering.as_deref()),
             Kernel::Rejected(errors) => Ok(Answer::rejected(file.name(), errors)),
         }
     }

@@ -11,7 +11,7 @@ use moire_program::Refusal;
 pub enum Kernel {
     /// The launches that are worth judging, the smallest first. Never none, one if nothing is assumed. With what may add to
     /// their coverage, where a launch is run ahead.
-    Launches(Vec<Candidate>, Option<Covering>),
+    Launches(Vec<Candidate>, Option<Box<Covering>>),
     /// Statically illegal: every error.
     Rejected(Vec<Rejected>),
 }

@@ -57,7 +57,7 @@ pub(crate) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
     };
     let (tried, needs) = asked.tried().map_err(refused)?;
     let candidates: Result<Vec<Candidate>> = tried.into_iter().map(|t| asked.candidate(t, &needs)).collect();
-    Ok(Kernel::Launches(candidates?, Some(Covering { asked, needs })))
+    Ok(Kernel::Launches(candidates?, Some(Box::new(Covering { asked, needs }))))
 }
 
 /// A launch that was run ahead under the profile that is not in use.

@@ -85,9 +85,9 @@ impl<'k> Slices<'k> {
         let effects: Vec<_> = kernel.body.iter().map(effects).collect();
         let mut before = vec![Vec::new(); kernel.body.len() + 1];
         let mut written: BTreeMap<Reg, Vec<usize>> = BTreeMap::new();
-        for pc in 0..kernel.body.len() {
+        for (pc, (writes, _)) in effects.iter().enumerate() {
             successors(kernel, pc).into_iter().for_each(|s| before[s].push(pc));
-            effects[pc].0.iter().for_each(|r| written.entry(*r).or_default().push(pc));
+            writes.iter().for_each(|r| written.entry(*r).or_default().push(pc));
         }
         Slices { kernel, effects, before, written, deciding: deciding(kernel) }
     }
