@@ -143,8 +143,8 @@ impl Search<'_> {
     }
 
     /// Leaves out what only a launch does in which a parameter is 0 and which is wrong for that reason: it is not known whether the
-    /// kernel may be launched so. A hang is taken for that, and a race in global memory where addresses are computed from the
-    /// parameter. `lines` are those of what is wrong. The place of the parameter.
+    /// kernel may be launched so. A hang is taken for that, an end before what was issued is over, and a race in global memory where
+    /// addresses are computed from the parameter. `lines` are those of what is wrong. The place of the parameter.
     pub(crate) fn excuse(
         &mut self,
         run: &Run,
@@ -153,9 +153,9 @@ impl Search<'_> {
     ) -> Option<String> {
         let ((index, at), row) = self.cover.empty(&run.launch)?;
         let only = |all: &[Verdict]| verdicts.iter().all(|v| all.contains(v));
-        let hangs = verdicts.contains(&Verdict::Hang) && only(&[Verdict::Hang, Verdict::Lifetime]);
+        let ends = only(&[Verdict::Hang, Verdict::Lifetime]);
         let row = row && self.covering.asked.goals.are_global(lines) && only(&[Verdict::Race]);
-        if !hangs && !row {
+        if !ends && !row {
             return None;
         }
         let goals = &self.covering.asked.goals;
