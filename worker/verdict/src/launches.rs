@@ -67,6 +67,11 @@ impl Tried {
         self.explored.iter().flat_map(|e| &e.1.findings).flat_map(|f| &f.places).map(|p| p.line).collect()
     }
 
+    /// Whether all that is wrong is work that a CTA has not waited for when it ends.
+    fn is_unfinished(&self) -> bool {
+        self.explored.iter().flat_map(|e| &e.1.findings).all(|f| f.flag == "lifetime-pending")
+    }
+
     fn has_finding(&self) -> bool {
         !self.unasked && Verdicts(self.verdicts()).has_finding()
     }
@@ -178,7 +183,10 @@ impl Judge<'_> {
                 out.judged.push(Smaller { command, verdicts: Verdicts(one.verdicts()) });
                 continue;
             }
-            let excuse = one.run.as_ref().and_then(|run| search.excuse(run, &one.verdicts(), &one.lines()));
+            let excuse = one
+                .run
+                .as_ref()
+                .and_then(|run| search.excuse(run, &one.verdicts(), &one.lines(), one.is_unfinished()));
             let excused = excuse.is_some();
             out.taken.extend(excuse.map(|place| empty(&place, &one.verdicts())));
             if excused || more.short {

@@ -144,16 +144,19 @@ impl Search<'_> {
 
     /// Leaves out what only a launch does in which a parameter is 0 and which is wrong for that reason: it is not known whether the
     /// kernel may be launched so. A hang is taken for that, an end before what was issued is over, and a race in global memory where
-    /// addresses are computed from the parameter. `lines` are those of what is wrong. The place of the parameter.
+    /// addresses are computed from the parameter. `lines` are those of what is wrong; it is `unfinished` if all of it is work
+    /// that a CTA has not waited for when it ends. The place of the parameter.
     pub(crate) fn excuse(
         &mut self,
         run: &Run,
         verdicts: &[Verdict],
         lines: &BTreeSet<u32>,
+        unfinished: bool,
     ) -> Option<String> {
         let ((index, at), row) = self.cover.empty(&run.launch)?;
         let only = |all: &[Verdict]| verdicts.iter().all(|v| all.contains(v));
-        let ends = only(&[Verdict::Hang, Verdict::Lifetime]);
+        let ends =
+            only(&[Verdict::Hang, Verdict::Lifetime]) && (unfinished || verdicts.contains(&Verdict::Hang));
         let row = row && self.covering.asked.goals.are_global(lines) && only(&[Verdict::Race]);
         if !ends && !row {
             return None;
