@@ -449,6 +449,31 @@ fn a_module_is_judged_under_both_profiles() {
 }
 
 #[test]
+fn a_lane_may_be_late_by_the_letter() {
+    for (name, line) in [("late.ptx", "line 21: reading LW=B"), ("late-flag.ptx", "line 22: reading LW=B")] {
+        let (code, out, err) = check(&ours(name), &[]);
+        assert!(code == Some(0) && out.contains(line), "{name}: {out}{err}");
+        assert!(out.contains("contested(profile): by the letter hang"), "{name}: {out}");
+        let (code, out, err) = check(&ours(name), &["--profile", "letter"]);
+        assert!(code == Some(10) && out.contains("hang: warp0_lanes1to31 "), "{name}: {out}{err}");
+    }
+    let (_, out, _) = check(&ours("late-met.ptx"), &[]);
+    assert!(out.contains("by the letter: clean") && !out.contains("reading LW"), "{out}");
+}
+
+#[test]
+fn lanes_that_ask_together_may_get_different_answers() {
+    let (code, out, err) = check(&ours("polled.ptx"), &[]);
+    assert!(code == Some(0) && out.contains("line 19: reading OA=B"), "{out}{err}");
+    assert!(out.contains("by the letter: abstained(lanes of a warp that ask together"), "{out}");
+    let (code, out, err) = check(&ours("polled-peek.ptx"), &[]);
+    assert!(
+        code == Some(0) && out.contains("by the letter: clean") && !out.contains("reading"),
+        "{out}{err}"
+    );
+}
+
+#[test]
 fn many_kernels_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let (own, one) = (stores("%rd2"), stores("%rd0").replace("ids", "clash"));

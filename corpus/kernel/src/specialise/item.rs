@@ -23,6 +23,12 @@ impl Note {
     pub(crate) fn new(line: u32, text: impl Into<String>) -> Self {
         Note { line, text: text.into(), practice: None }
     }
+
+    /// A remark that a line relies on a reading.
+    pub(crate) fn reading(line: u32, practice: Practice) -> Self {
+        let text = format!("reading {}: {}", practice.setting(), practice.says());
+        Note { line, text, practice: Some(practice) }
+    }
 }
 
 /// How data is accessed.
@@ -88,6 +94,8 @@ pub(crate) enum Item {
     Others { mask: u32, to: u32 },
     /// `exit`
     Exit,
+    /// Its lanes meet, and nothing is ordered: an exchange of registers. Only [`Late`] asks for it.
+    Met,
     /// Copies of a word differ (`agree`), so the exploration abstains.
     Differ(Touch),
 }
@@ -132,6 +140,32 @@ impl Placed {
     }
 }
 
+/// Lanes that do something others see while lanes of their warp may still stand at a wait they have passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Late {
+    pub(crate) line: u32,
+    acting: u32,
+    /// The lanes that may be late for any of those that act.
+    waiting: u32,
+    /// Each acting lane acts for itself, and the others of them may be late for it.
+    each: bool,
+}
+
+impl Late {
+    /// The case, if it is one: a lane is not late for itself.
+    pub(crate) fn new(placed: &Placed, waiting: u32, each: bool) -> Option<Self> {
+        let late = Late { line: placed.line, acting: placed.lanes, waiting, each };
+        late.parts(u32::MAX).then_some(late)
+    }
+
+    /// Whether one of these lanes may be late for another.
+    pub(crate) fn parts(self, lanes: u32) -> bool {
+        let (acting, waiting) = (self.acting & lanes, self.waiting & lanes);
+        acting != 0
+            && (waiting & !acting != 0 || self.each && acting.count_ones() > 1 && waiting & acting != 0)
+    }
+}
+
 /// A stored value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Content {
@@ -160,6 +194,10 @@ pub(crate) struct Stored {
 pub(crate) struct Trace {
     pub(crate) warp: u32,
     pub(crate) items: Vec<Placed>,
+    /// By the letter: where lanes may be late.
+    pub(crate) late: Vec<Late>,
+    /// By the letter: a line at which lanes that ask together may get different answers, and do different things.
+    pub(crate) steered: Option<u32>,
     /// The number of registers of the items.
     pub(crate) regs: usize,
     pub(crate) stores: Vec<Stored>,

@@ -62,6 +62,7 @@ pub use sweep::{Sweep, sweep};
 use crate::Refusal;
 use crate::ptx::{Kernel, Module};
 use budget::Budget;
+use item::Trace;
 use known::flow::Flow;
 use known::heap::Heap;
 use known::map::Map;
@@ -235,6 +236,13 @@ fn complete(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Ahead, R
     })
 }
 
+/// Why a launch is not clean by the letter in which lanes that ask together may get different answers.
+fn steered(traces: &[Trace]) -> Option<Refusal> {
+    let line = traces.iter().find_map(|t| t.steered)?;
+    let what = "lanes of a warp that ask together may get different answers, and then do different things";
+    Some(Refusal::Abstained { what: what.into(), line })
+}
+
 /// Runs every warp ahead, in rounds until no warp stores anything new.
 fn ahead(
     kernel: &Kernel,
@@ -281,7 +289,7 @@ fn ahead(
             let mut coverage = Coverage::of(kernel, &courses);
             coverage.met.beside = std::array::from_fn(|n| launch.grid[n] > launch.cluster[n]);
             let pool = || registers::suffice(kernel.entry_registers()?, &places, &traces).err();
-            let reserve = promised::kept(&traces).err().or_else(pool);
+            let reserve = promised::kept(&traces).err().or_else(pool).or_else(|| steered(&traces));
             notes.extend(registers::taken(kernel.entry_registers(), &traces));
             let residue = residue(traces)?;
             notes.extend(taken(kernel, &residue.items));

@@ -9,6 +9,10 @@ pub enum Practice {
     OneValue,
     /// UB: a bulk copy that lanes execute together is issued once.
     Once,
+    /// LW: lanes that wait together pass the wait together.
+    InStep,
+    /// OA: lanes that read one flag or try one phase together get one answer.
+    OneAnswer,
     /// AM: `activemask` gives the lanes that come there together.
     Together,
 }
@@ -19,6 +23,8 @@ impl Practice {
         match self {
             Practice::OneValue => "BW",
             Practice::Once => "UB",
+            Practice::InStep => "LW",
+            Practice::OneAnswer => "OA",
             Practice::Together => "AM",
         }
     }
@@ -40,6 +46,16 @@ impl Practice {
                 "a bulk copy that lanes of a warp execute together with the same operands is A issued by each of them, B issued \
                  once (CUDA Binary Utilities, instruction set reference: such a copy becomes UBLKCP or UTMASTG, \
                  which take uniform registers of the warp)"
+            }
+            Practice::InStep => {
+                "lanes of a warp that wait at one instruction pass it A each in its time, so that one may come when the next \
+                 phase is over, B before any of them does what others see (CUDA C++ Programming Guide, SIMT architecture: \
+                 a schedule optimizer groups active threads of one warp into SIMT units)"
+            }
+            Practice::OneAnswer => {
+                "lanes of a warp that read one flag, or try one phase, by one instruction get A each an answer of its own, \
+                 B one answer (CUDA C++ Programming Guide, device memory accesses: a warp coalesces the accesses of its \
+                 threads to one address into one transaction)"
             }
             Practice::Together => {
                 "activemask gives A any set of lanes with the executing one (PTX ISA, activemask; CUDA C++ Programming Guide, \

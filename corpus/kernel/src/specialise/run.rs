@@ -12,7 +12,9 @@ use super::dependent;
 use super::item::{Item, Note, Trace};
 use super::known::arms::moves_data;
 use super::known::value::{Base, Val, Why};
+use super::lanes::{late, steered};
 use super::launch::Here;
+use super::practice::Practice;
 use super::residual::tidy;
 use super::step::choice::choice;
 use super::step::statement::statement;
@@ -88,8 +90,24 @@ impl<'r> Run<'r> {
         self.region(start, end, 0)?;
         self.warp.out.notes.extend(dependent::assumed(&self.warp.out.items));
         self.warp.out.regs = self.warp.slots();
+        self.read_together();
         self.warp.out.items = tidy::items(self.warp.out.items);
         Ok(self.warp.out)
+    }
+
+    /// Asks where the items rely on lanes that wait or read together: the letter does not grant it.
+    fn read_together(&mut self) {
+        let items = &self.warp.out.items;
+        let (late, steered) = (late(items), steered(items));
+        self.warp.out.items.retain(|p| !matches!(p.item, Item::Met));
+        if !self.round().launch.letter {
+            let notes = late.iter().map(|l| Note::reading(l.line, Practice::InStep));
+            let alike = steered.into_iter().map(|line| Note::reading(line, Practice::OneAnswer));
+            self.warp.out.notes.extend(notes.chain(alike));
+            return;
+        }
+        self.warp.out.late = late;
+        self.warp.out.steered = steered.first().copied();
     }
 
     /// A hash of the state that the rest of the run depends on.

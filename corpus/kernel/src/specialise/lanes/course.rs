@@ -31,8 +31,8 @@ impl Course {
     }
 
     /// For each item the lanes of all items on the paths to it from the last meetings, or from it to the next ones: `of`
-    /// has the lanes of each item.
-    pub(super) fn near(&self, of: &[u32], forward: bool, meetings: &[bool]) -> Vec<u32> {
+    /// has the lanes of each item, and `meetings` those that meet there.
+    pub(super) fn near(&self, of: &[u32], forward: bool, meetings: &[u32]) -> Vec<u32> {
         let (from, to) = if forward { (&self.next, &self.before) } else { (&self.before, &self.next) };
         let mut found = vec![0; of.len()];
         let mut work: Vec<usize> = (0..of.len()).collect();
@@ -40,14 +40,18 @@ impl Course {
             work.reverse();
         }
         while let Some(at) = work.pop() {
-            let all = from[at].iter().filter(|n| !meetings[**n]);
-            let lanes = all.fold(0, |lanes, n| lanes | of[*n] | found[*n]);
+            let lanes = from[at].iter().fold(0, |lanes, n| lanes | (of[*n] | found[*n]) & !meetings[*n]);
             if lanes != found[at] {
                 found[at] = lanes;
                 work.extend(&to[at]);
             }
         }
         found
+    }
+
+    /// Whether a path may lead back over an item.
+    pub(super) fn is_again(&self, at: usize) -> bool {
+        self.next[at..].iter().flatten().any(|n| *n <= at)
     }
 
     /// The stretch of each item. What lies in different stretches is ordered by meetings, if a path leads from one to the

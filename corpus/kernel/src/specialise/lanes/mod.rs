@@ -6,6 +6,8 @@
 //! - `course`: the paths through the items of a warp, and the meetings that order its lanes;
 //! - `access`: where two lanes touch the same byte with no meeting in between;
 //! - `order`: whether what only some lanes release or acquire can stand in one order of all;
+//! - `answer`: where lanes that ask together rely on one answer;
+//! - `late`: where a lane may be late for a wait that another has passed;
 //! - `parts`: the lanes that run in one order; most warps are one part, as if they were one thread;
 //! - `part`: the items of a part;
 //! - `twin`: parts whose lanes conflict with each other are split once more, into one lane and the others.
@@ -19,16 +21,20 @@
 //! accesses of a warp to tensor memory, which are those of the part of its first lane.
 
 mod access;
+mod answer;
 mod course;
+mod late;
 mod order;
 mod part;
 mod parts;
 mod twin;
 
-use super::item::Placed;
+use super::item::{Late, Placed};
 use super::launch::Here;
 use super::touch::Touch;
 use crate::Refusal;
+pub(super) use answer::steered;
+pub(super) use late::late;
 use parts::Together;
 
 /// Lanes that run in one order.
@@ -68,12 +74,12 @@ const ITEMS: usize = 1 << 16;
 /// The orders of the lanes of these warps. `contested` says whether bytes are used by several warps, or asynchronously,
 /// and written.
 pub(super) fn strands(
-    warps: &[(&Here, &[Placed])],
+    warps: &[(&Here, &[Placed], &[Late])],
     contested: &dyn Fn(&Touch) -> bool,
 ) -> Result<Vec<Strand>, Refusal> {
     let (mut out, mut apart) = (Vec::new(), 0);
-    for (warp, (here, items)) in warps.iter().enumerate() {
-        let parts = parts::parts(items, here.lanes, contested);
+    for (warp, (here, items, late)) in warps.iter().enumerate() {
+        let parts = parts::parts(items, late, here.lanes, contested);
         if let [one] = parts.as_slice()
             && one.cells.is_empty()
         {

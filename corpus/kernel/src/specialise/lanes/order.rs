@@ -58,7 +58,8 @@ impl<'w> Order<'w> {
     pub(super) fn is_shared(&self, lanes: u32, course: &Course, meetings: &[bool]) -> bool {
         let counts = self.items.iter().zip(&self.counts);
         let counts: Vec<u32> = counts.map(|(p, counts)| if *counts { p.lanes & lanes } else { 0 }).collect();
-        let [before, behind] = [false, true].map(|forward| course.near(&counts, forward, meetings));
+        let meetings: Vec<u32> = meetings.iter().map(|meets| if *meets { u32::MAX } else { 0 }).collect();
+        let [before, behind] = [false, true].map(|forward| course.near(&counts, forward, &meetings));
         (0..self.items.len()).all(|at| self.fits(at, lanes, [before[at], behind[at]]))
     }
 
@@ -148,7 +149,7 @@ fn counts(item: &Item, contested: &dyn Fn(&Touch) -> bool) -> bool {
 }
 
 /// Whether the item is a write by which each of its lanes may release.
-fn writes_order(item: &Item) -> bool {
+pub(super) fn writes_order(item: &Item) -> bool {
     match item {
         Item::Data { manner: Manner::Relaxed(_), write, .. } => *write,
         Item::Op { touches, .. } if is_agreed(touches) => false,

@@ -7,7 +7,7 @@
 use super::access::{Access, Cell, accesses, conflicts};
 use super::course::{Course, meetings};
 use super::order::Order;
-use crate::specialise::item::{Item, Placed};
+use crate::specialise::item::{Item, Late, Placed};
 use crate::specialise::known::value::lanes as lanes_of;
 use crate::specialise::touch::Touch;
 use std::collections::BTreeSet;
@@ -25,6 +25,7 @@ pub(super) struct Together {
 /// A warp under this question.
 struct Warp<'w> {
     items: &'w [Placed],
+    late: &'w [Late],
     course: Course,
     order: Order<'w>,
     accesses: Vec<(usize, Access)>,
@@ -34,7 +35,8 @@ impl Warp<'_> {
     /// The lanes in one order, or none if that says more than they have.
     fn together(&self, lanes: u32) -> Option<Together> {
         let meetings = meetings(self.items, lanes);
-        self.order.is_shared(lanes, &self.course, &meetings).then(|| {
+        let shared = || self.order.is_shared(lanes, &self.course, &meetings);
+        (!self.late.iter().any(|l| l.parts(lanes)) && shared()).then(|| {
             let stretches = self.course.stretches(&meetings);
             let cells = conflicts(&self.accesses, lanes, &self.course, &stretches);
             let turning = self.course.turning(&stretches, &(0..self.items.len()).collect());
@@ -58,10 +60,15 @@ impl Warp<'_> {
 
 /// The lanes of a warp by the order they run in; each lane is in one of them. `contested` says whether threads outside the
 /// warp use bytes that one of them, or the warp, writes.
-pub(super) fn parts(items: &[Placed], lanes: u32, contested: &dyn Fn(&Touch) -> bool) -> Vec<Together> {
+pub(super) fn parts(
+    items: &[Placed],
+    late: &[Late],
+    lanes: u32,
+    contested: &dyn Fn(&Touch) -> bool,
+) -> Vec<Together> {
     let (course, order) = (Course::new(items), Order::new(items, contested));
     let accesses = accesses(items, &course);
-    let warp = Warp { items, course, order, accesses };
+    let warp = Warp { items, late, course, order, accesses };
     if let Some(one) = warp.quiet(lanes) {
         return vec![one];
     }

@@ -10,7 +10,7 @@ mod maps;
 mod marks;
 pub(super) mod tidy;
 
-use super::item::{Item, Manner, Placed, Trace};
+use super::item::{Item, Late, Manner, Placed, Trace};
 use super::known::map::Map;
 use super::lanes::{self, Strand};
 use super::launch::Here;
@@ -30,18 +30,20 @@ pub(super) const AGREED: Scope = Scope::Cta;
 pub(crate) struct Residue {
     /// By warp.
     pub(crate) items: Vec<Vec<Placed>>,
+    late: Vec<Vec<Late>>,
     /// Registers of the items, by warp.
     counts: Vec<usize>,
 }
 
 /// Gives agreed words their copies and boxes their sizes, and drops what no one can notice.
-pub(crate) fn residue(traces: Vec<Trace>) -> Result<Residue, Refusal> {
+pub(crate) fn residue(mut traces: Vec<Trace>) -> Result<Residue, Refusal> {
+    let late = traces.iter_mut().map(|t| std::mem::take(&mut t.late)).collect();
     let mut counts: Vec<usize> = traces.iter().map(|t| t.regs).collect();
     let mut items: Vec<Vec<Placed>> = traces.into_iter().map(|t| t.items).collect();
     agree::split(&mut items, &mut counts)?;
     boxes::measure(&mut items)?;
     maps::drop_constant_maps(&mut items);
-    Ok(Residue { items, counts })
+    Ok(Residue { items, late, counts })
 }
 
 /// The program of the `chosen` warps, by position in `places`.
@@ -55,8 +57,8 @@ pub(crate) fn program(
     let items: Vec<&[Placed]> = chosen.iter().map(|w| residue.items[*w].as_slice()).collect();
     let param = |n: u16| format!("param{n}");
     let warps = Layout::new(map, &param, &items)?;
-    let each: Vec<(&Here, &[Placed])> =
-        chosen.iter().map(|w| &places[*w]).zip(items.iter().copied()).collect();
+    let of = |w: &usize| (&places[*w], residue.items[*w].as_slice(), residue.late[*w].as_slice());
+    let each: Vec<(&Here, &[Placed], &[Late])> = chosen.iter().map(of).collect();
     let mut strands = lanes::strands(&each, &|touch| !warps.contested(touch).is_empty())?;
     let ctas: Vec<u32> = strands.iter().map(|s| places[chosen[s.warp]].cta).collect();
     let marked = marks::mark(&mut strands, &ctas);
@@ -254,6 +256,7 @@ impl Maker<'_> {
                 let reg = self.mask(*mask)?;
                 self.jump(Some(Guard { reg, negated: true }), *to, line);
             }
+            Item::Met => {}
             Item::Exit => self.push(guard, Op::Exit, line),
             Item::Differ(touch) => {
                 // An address before the start of every object, so the exploration abstains.

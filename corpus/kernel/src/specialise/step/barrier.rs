@@ -77,9 +77,6 @@ pub(super) fn mbarrier(step: &mut Step<'_, '_>, m: &Mbarrier) -> Result<Then, Re
         step.warp.out.course.wait_for(step.state.pc, (cta, at), parity, step.state.waited.contains(&here));
         step.state.waited.push(here);
     }
-    if matches!(new.op, MbarrierOp::Wait(_)) && step.mask.count_ones() > 1 {
-        step.note("lanes of a warp that wait for a phase together pass the wait together, before one of them ends the next phase");
-    }
     if let Some(value) = failed {
         return step.abstain(format!("an mbarrier operand that depends on {}", step.warp.reason(&value)));
     }

@@ -24,6 +24,7 @@ pub(super) fn control(step: &mut Step<'_, '_>, control: &Control) -> Result<Then
             if wanted.is_none_or(|w| w & 0xffff_ffff != 0xffff_ffff && w != u64::from(step.mask)) {
                 return step.abstain("elect.sync with a mask that is not full");
             }
+            step.meet(step.mask)?;
             let leader = step.mask.trailing_zeros();
             step.set(*pred, Val::Known(Lanes::from_fn(|l| u64::from(l == leader as usize))));
             if let Some(dst) = dst {

@@ -102,11 +102,17 @@ impl<'r> Step<'_, 'r> {
     pub(super) fn relies(&mut self, practice: Practice) -> bool {
         let holds = !self.round().launch.letter;
         if holds {
-            let text = format!("reading {}: {}", practice.setting(), practice.says());
-            let note = Note { practice: Some(practice), ..Note::new(self.line(), text) };
+            let note = Note::reading(self.line(), practice);
             self.warp.out.notes.insert(note);
         }
         holds
+    }
+
+    /// The lanes meet in an exchange of registers, which orders nothing.
+    pub(super) fn meet(&mut self, lanes: u32) -> Result<(), Refusal> {
+        let again =
+            self.warp.out.items.last().is_some_and(|p| matches!(p.item, Item::Met) && p.lanes == lanes);
+        if again { Ok(()) } else { self.warp.emit(self.state, lanes, Item::Met) }
     }
 
     /// Whether a register can affect a branch, an address or an operand of synchronisation.

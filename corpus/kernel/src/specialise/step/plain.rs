@@ -10,7 +10,7 @@ use crate::specialise::known::arms::{ASSERT_FAIL, called};
 use crate::specialise::known::flow::effects;
 use crate::specialise::known::value::{Val, Why};
 use crate::specialise::practice::Practice;
-use moire_isa::{Call, Instr};
+use moire_isa::{Call, Instr, Value};
 
 pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, instr: &Instr) -> Result<Then, Refusal> {
     match sort(instr) {
@@ -59,6 +59,9 @@ fn computed(
     instr: &Instr,
     sum: Sum<'_>,
 ) -> Result<Then, Refusal> {
+    if let Some(mask) = exchanged(sum) {
+        meet(step, statement, mask)?;
+    }
     let (written, _) = effects(statement);
     if !written.iter().any(|r| step.matters(*r)) {
         return Ok(Then::Next);
@@ -90,6 +93,24 @@ fn computed(
         step.set(reg, value);
     }
     Ok(Then::Next)
+}
+
+/// The mask of an exchange between lanes.
+fn exchanged(sum: Sum<'_>) -> Option<&Value> {
+    match sum {
+        Sum::Shfl(i) => Some(&i.mask),
+        Sum::Vote(i) => Some(&i.mask),
+        Sum::Match(i) => Some(&i.mask),
+        Sum::Redux(i) => Some(&i.mask),
+        _ => None,
+    }
+}
+
+/// The lanes of an exchange meet, if they are known.
+fn meet(step: &mut Step<'_, '_>, statement: &Statement, mask: &Value) -> Result<(), Refusal> {
+    let Ok(here) = step.guarded(statement.guard) else { return Ok(()) };
+    let named = step.only(here).read(mask).known().and_then(|m| m.one(here)).unwrap_or(0);
+    step.meet(u32::try_from(named & 0xffff_ffff).unwrap_or(0) & here)
 }
 
 /// Runs a call. Those of functions of the module were inlined; two of the runtime are known.
