@@ -17,6 +17,9 @@ use moire_program::ir::{BarRed, Op, Operand, Program};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Most ways to deal out the uses of one barrier that are looked at, and most combinations of the ways of all barriers.
+const WAYS: usize = 1 << 18;
+
 /// A barrier event: thread and position in its path.
 pub(super) type At = (usize, usize);
 
@@ -83,11 +86,14 @@ impl Scene<'_> {
                 return Err(Refusal::Unsupported("a barrier whose arrivals name different counts".into()));
             }
             let ways = match object.0 {
-                Kind::Named => self.named(object, &uses),
+                Kind::Named => self.named(object, &uses)?,
                 Kind::Cluster | Kind::Warp | Kind::Exchange(_) => {
                     self.in_turn(object, &uses).into_iter().collect()
                 }
             };
+            if out.len().saturating_mul(ways.len()) > WAYS {
+                return Err(Refusal::TooMany("combinations of barrier phases"));
+            }
             out = out.iter().flat_map(|a| ways.iter().map(move |b| a.joined(b))).collect();
         }
         let ways = self.allocations()?;
@@ -200,13 +206,18 @@ impl Scene<'_> {
     }
 
     /// All assignments of the uses of one named barrier.
-    fn named(&self, object: Object, uses: &[Use]) -> Vec<Phases> {
+    fn named(&self, object: Object, uses: &[Use]) -> Result<Vec<Phases>, Refusal> {
         let done: Vec<bool> = (0..self.paths.len()).map(|t| self.done(t)).collect();
         let known = format!("{object:?} {uses:?} {done:?}");
-        self.dealt.borrow_mut().entry(known).or_insert_with(|| self.deal(object, uses)).clone()
+        if let Some(ways) = self.dealt.borrow().get(&known) {
+            return Ok(ways.clone());
+        }
+        let ways = self.deal(object, uses)?;
+        self.dealt.borrow_mut().insert(known, ways.clone());
+        Ok(ways)
     }
 
-    fn deal(&self, object: Object, uses: &[Use]) -> Vec<Phases> {
+    fn deal(&self, object: Object, uses: &[Use]) -> Result<Vec<Phases>, Refusal> {
         let mut assignments: Vec<Vec<u16>> = vec![vec![]];
         for (i, this) in uses.iter().enumerate() {
             let previous = (0..i).rev().find(|j| uses[*j].at.0 == this.at.0);
@@ -219,9 +230,12 @@ impl Scene<'_> {
                     longer.push(a);
                 }
             }
+            if longer.len() > WAYS {
+                return Err(Refusal::TooMany("barrier phases"));
+            }
             assignments = longer;
         }
-        assignments.iter().filter_map(|a| self.check_named(object, uses, a)).collect()
+        Ok(assignments.iter().filter_map(|a| self.check_named(object, uses, a)).collect())
     }
 
     fn check_named(&self, (_, cta, id, instance): Object, uses: &[Use], phase: &[u16]) -> Option<Phases> {
