@@ -17,14 +17,16 @@ use crate::kernel::{Candidate, Covering, Launched, Run, Search, Smaller, Taken};
 use crate::verdicts::{Verdicts, told, undecided, union};
 use anyhow::{Context, Result};
 use moire_execution::leaf::Finding;
-use moire_explore::Limits;
 use moire_explore::judge::{Judgement, Verdict, flag_verdict};
+use moire_explore::{Bound, Limits};
 use std::collections::BTreeSet;
 
 /// Consistency checks of a larger launch, by those of the one before, and at least.
 const LARGER_CHECKS: (u64, u64) = (8, 2_000);
 /// The work of all launches for the coverage. A check costs about the square of the number of instructions.
 const MORE_WORK: u64 = 1 << 30;
+/// The work for one launch in which something is wrong.
+const SOON_WORK: u64 = 1 << 28;
 /// Most launches for the coverage.
 const MORE: usize = 10;
 
@@ -172,7 +174,7 @@ impl Judge<'_> {
         let mut left = MORE_WORK;
         for _ in 0..MORE {
             let Some(more) = search.next() else { break };
-            let check = price(&more.candidate);
+            let check = more.candidate.sources.iter().map(price).max().unwrap_or(1);
             let limits =
                 Limits { checks: (left / 2 / check).max(1).min(self.limits().checks), ..*self.limits() };
             let one = self.launch(more.candidate, &limits, false)?;
@@ -212,6 +214,22 @@ impl Judge<'_> {
         Ok(out)
     }
 
+    /// Explores programs to the end, or until something is wrong and some work is done: what is wrong is not less so for what
+    /// else there is.
+    fn soon(&self, sources: Vec<Source>, limits: &Limits, telling: bool) -> Result<Vec<Explored>> {
+        let check = sources.iter().map(price).max().unwrap_or(1);
+        let soon = (SOON_WORK / check).max(1);
+        if soon >= limits.checks {
+            return self.explored(sources, limits, telling);
+        }
+        let explored = self.explored(sources, &Limits { checks: soon, ..*limits }, telling)?;
+        let open = explored.iter().any(|e| e.1.summary.bounded == Some(Bound::Checks));
+        if !open || explored.iter().any(is_wrong) {
+            return Ok(explored);
+        }
+        self.explored(explored.into_iter().map(|e| e.0).collect(), limits, telling)
+    }
+
     /// Explores a launch, unless it is refused; with `telling`, what is found may be told at once.
     fn launch(&self, candidate: Candidate, limits: &Limits, telling: bool) -> Result<Tried> {
         let Candidate { mut sources, mut launch, refused, reserve, run } = candidate;
@@ -220,7 +238,7 @@ impl Judge<'_> {
             return Ok(Tried { explored: vec![(source, undecided(why), None)], launch, run, unasked: true });
         }
         // What is found for any data need not happen, so nothing is said at once.
-        let mut explored = self.explored(sources, limits, telling && launch.any_data.is_none())?;
+        let mut explored = self.soon(sources, limits, telling && launch.any_data.is_none())?;
         reserve.into_iter().for_each(|why| reserved(&mut explored, &why));
         let clean = explored.iter().all(|e| e.1.is_clean());
         let could = launch.any_data.as_mut().filter(|_| !clean);
@@ -240,10 +258,15 @@ fn reserved(explored: &mut [Explored], why: &str) {
     all.filter(|v| matches!(v, Verdict::Clean(_))).for_each(|v| *v = Verdict::Abstained(why.to_owned()));
 }
 
-/// The work of one check of a launch.
-fn price(candidate: &Candidate) -> u64 {
-    let size = |s: &Source| s.program.threads.iter().map(|t| t.body.len() as u64).sum::<u64>();
-    candidate.sources.iter().map(size).max().map_or(1, |n| n.saturating_mul(n).max(1))
+/// Whether something is wrong with a program.
+fn is_wrong(explored: &Explored) -> bool {
+    explored.1.verdicts.iter().any(|v| v.exit_code() == crate::exit::FINDING)
+}
+
+/// The work of one check of a program.
+fn price(source: &Source) -> u64 {
+    let size = source.program.threads.iter().map(|t| t.body.len() as u64).sum::<u64>();
+    size.saturating_mul(size).max(1)
 }
 
 /// That a launch in which a parameter is 0 is not asked about, and what is wrong with it.

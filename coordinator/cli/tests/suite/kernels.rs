@@ -461,6 +461,23 @@ fn a_lane_may_be_late_by_the_letter() {
     assert!(out.contains("by the letter: clean") && !out.contains("reading LW"), "{out}");
 }
 
+/// Sixteen updates of one word in any order, and a word that all four warps write.
+fn many_executions() -> String {
+    let update = "@%p atom.relaxed.gpu.global.add.u32 %r0, [%rd0], 1;\n".repeat(4);
+    let body =
+        format!("and.b32 %r0, %r1, 31;\nsetp.eq.u32 %p, %r0, 0;\n{update}@%p st.global.u32 [%rd0+4], %r1;");
+    let text = stores("%rd0").replace(".reqntid 32", ".reqntid 128");
+    let (head, _) = text.split_once("mul.wide").expect("the kernel computes an address");
+    format!("{head}mov.u32 %r1, %tid.x;\n{body}\nret;\n}}\n")
+}
+
+#[test]
+fn what_is_wrong_is_told_before_all_executions_are_visited() {
+    let (code, out, err) = check(&many_executions(), &["--explain-time", "0s"]);
+    assert!(code == Some(10) && out.contains("race"), "{out}{err}");
+    assert!(out.contains("bounded(the limit on consistency checks)"), "{out}");
+}
+
 #[test]
 fn lanes_that_ask_together_may_get_different_answers() {
     let (code, out, err) = check(&ours("polled.ptx"), &[]);
