@@ -363,7 +363,7 @@ fn left(body: &str, counts: &[u64]) -> Vec<(Goal, Option<(u64, [u32; 3])>)> {
     let left: Vec<Goal> = goals.left(&met, &[].into()).into_iter().collect();
     let found = |goal: Goal| match cover.find(goal, &met, &[]) {
         Some(found) => Some(Some((found.launch.params[&1], found.launch.grid))),
-        None if cover.is_impossible(goal, &met) => None,
+        None if cover.impossible(goal, &met).is_some() => None,
         None => Some(None),
     };
     let mut found = found;

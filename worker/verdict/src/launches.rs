@@ -154,10 +154,11 @@ impl Judge<'_> {
         let mut search = covering.search(&clean, judged);
         let right = |t: &Tried| t.is_clean() || t.verdicts() == [Verdict::Hang];
         let closed = tried.last().is_some_and(|t| t.clean().is_some()) && tried.iter().all(right);
-        let more = match closed {
+        let mut more = match closed {
             true => self.more(&mut search)?,
             false => Covered::default(),
         };
+        more.taken.extend(search.taken());
         let (smaller, largest) = tried.split_at_mut(tried.len() - 1);
         let largest = &mut largest[0].launch;
         largest.covers(smaller.get(of).map(|t| &t.launch), &self.question.options());

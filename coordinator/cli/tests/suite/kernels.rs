@@ -461,6 +461,19 @@ fn a_lane_may_be_late_by_the_letter() {
     assert!(out.contains("by the letter: clean") && !out.contains("reading LW"), "{out}");
 }
 
+#[test]
+fn every_target_of_a_table_has_its_turn() {
+    let text = stores("%rd2").replace("out)", "out, .param .u32 what)").replace("%r<2>", "%r<4>");
+    let table = "ld.param.u32 %r2, [what];\nand.b32 %r2, %r2, 1;\nts: .branchtargets ONE, DONE;\nbrx.idx %r2, ts;\nONE:\n";
+    let text =
+        text.replace("@%p bra DONE;\n", &format!("@%p bra DONE;\n{table}ld.global.u32 %r3, [%rd0+64];\n"));
+    let (code, out, err) = check(&text, &[]);
+    assert!(code == Some(0) && out.contains("parameter 1 (what) = "), "{out}{err}");
+    let (code, out, err) = check(&text, &["--param", "1=1"]);
+    assert!(code == Some(11) && out.starts_with("k.ptx: bounded(coverage)"), "{out}{err}");
+    assert!(out.contains("ld.weak.global.u32 (line 22) never runs") && out.contains("--param 1=0"), "{out}");
+}
+
 /// Sixteen updates of one word in any order, and a word that all four warps write.
 fn many_executions() -> String {
     let update = "@%p atom.relaxed.gpu.global.add.u32 %r0, [%rd0], 1;\n".repeat(4);

@@ -40,6 +40,15 @@ const PAIRED: usize = 9;
 /// Most values that are tried one by one before a way of a guard is taken to be impossible.
 const EXHAUSTED: u64 = 128;
 
+/// Why no launch meets a goal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Impossible {
+    /// What it depends on is fixed for the kernel.
+    Fixed,
+    /// These values were tried, and none does it.
+    Tried(String),
+}
+
 /// A launch that was surveyed.
 #[derive(Clone, Debug)]
 pub struct Found {
@@ -145,44 +154,59 @@ impl<'k> Cover<'k> {
         self.goals.is_met(goal, &self.found[n].met) && !not.contains(&self.found[n].launch)
     }
 
-    /// Whether no launch meets a goal: what it depends on is fixed for the kernel, or it depends on one parameter, and none of
-    /// its small values does it. A guard whose numbers are small repeats itself beyond twice their sum.
-    pub fn is_impossible(&mut self, goal: Goal, met: &Met) -> bool {
+    /// Why no launch meets a goal, if it seems that none does: what it depends on is fixed for the kernel, or it depends on one
+    /// parameter, and none of its small values does it. A guard whose numbers are small mostly repeats itself beyond twice
+    /// their sum.
+    pub fn impossible(&mut self, goal: Goal, met: &Met) -> Option<Impossible> {
         if matches!(goal, Goal::Runs(_) | Goal::Wraps(_) | Goal::Meets(_)) {
-            return false;
+            return None;
         }
         let depends = self.goals.depends(goal, met);
         let params = depends.params.iter().map(|p| Part::Param(p.0, p.1));
         let axes = (0..3).filter(|n| depends.axes[*n]).map(Part::Axis);
         match params.chain(axes).collect::<Vec<_>>().as_slice() {
-            [] => !self.other_blocks(goal),
+            [] if !self.block => Some(Impossible::Fixed),
+            [] => (!self.other_blocks(goal)).then(|| {
+                Impossible::Tried(format!("in CTAs of {} threads", BLOCKS.map(|b| b.to_string()).join(", ")))
+            }),
             [one] => self.exhausted(goal, *one, &depends),
-            _ => false,
+            _ => None,
         }
     }
 
-    /// Whether CTAs of another size meet a goal, where nothing says how many threads they have.
+    /// Whether CTAs of another size meet a goal.
     fn other_blocks(&mut self, goal: Goal) -> bool {
-        let Some(base) = self.bases.first().cloned().filter(|_| self.block) else { return false };
+        let Some(base) = self.bases.first().cloned() else { return false };
         BLOCKS.into_iter().any(|threads| {
             let launch = self.with(&base, Part::Block, u64::from(threads));
             self.survey(launch).is_some_and(|n| self.goals.is_met(goal, &self.found[n].met))
         })
     }
 
-    fn exhausted(&mut self, goal: Goal, part: Part, depends: &Depends) -> bool {
+    fn exhausted(&mut self, goal: Goal, part: Part, depends: &Depends) -> Option<Impossible> {
         let sum = depends.numbers.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
         let last = sum.saturating_mul(2).saturating_add(2);
-        let (free, first, most) = match part {
-            Part::Param(index, at) => (self.params.contains(&(index, at)), 0, EXHAUSTED),
-            Part::Block => (false, 0, 0),
-            Part::Axis(_) => (self.grid, 1, u64::from(CLUSTERS[CLUSTERS.len() - 1])),
+        let (free, first, most, of) = match part {
+            Part::Param(index, 0) => {
+                (self.params.contains(&(index, 0)), 0, EXHAUSTED, format!("parameter {index}"))
+            }
+            Part::Param(index, at) => {
+                (self.params.contains(&(index, at)), 0, EXHAUSTED, format!("parameter {index}+{at}"))
+            }
+            Part::Block => (false, 0, 0, String::new()),
+            Part::Axis(n) => (
+                self.grid,
+                1,
+                u64::from(CLUSTERS[CLUSTERS.len() - 1]),
+                format!("clusters along {}", ["x", "y", "z"][n % 3]),
+            ),
         };
-        let Some(base) = self.bases.first().cloned().filter(|_| free && last <= most) else { return false };
-        (first..=last).all(|v| {
+        let base = self.bases.first().cloned().filter(|_| free && last <= most)?;
+        let none = (first..=last).all(|v| {
             let launch = self.with(&base, part, v);
             self.survey(launch).is_some_and(|n| !self.goals.is_met(goal, &self.found[n].met))
-        })
+        });
+        none.then(|| Impossible::Tried(format!("with {of} from {first} to {last}")))
     }
 
     /// Whether a parameter from which addresses are computed has a value with which rows may overlap, or a pointer is null.

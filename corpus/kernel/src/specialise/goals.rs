@@ -2,7 +2,7 @@
 //!
 //! Contract: a goal is asked if some launch can be expected to meet it, and its absence can hide a mistake:
 //!
-//! - each statement that synchronises or stores runs;
+//! - each statement that synchronises or stores runs, and each target of a table of branches;
 //! - the guard of each branch, and of each such statement, goes both ways if a launch decides it: it depends on parameters,
 //!   the grid, or the numbers of threads, and on no data. A way into a failed check, or to an exit with nothing on it, is not
 //!   asked. If both ways only compute and load until they meet, it is enough that all these loads run;
@@ -58,6 +58,10 @@ pub struct Goals {
     global: BTreeSet<u32>,
     /// Where branches go.
     targets: BTreeMap<usize, usize>,
+    /// Where tables of branches go, but for failed checks and exits.
+    tables: BTreeSet<usize>,
+    /// What decides where they go.
+    chosen: Depends,
 }
 
 /// Whether a way of a guard has to be gone.
@@ -98,10 +102,23 @@ impl Goals {
             axes: axes(kernel, &slices),
             global: global(kernel),
             targets: (0..kernel.body.len()).filter_map(branch).collect(),
+            tables: BTreeSet::new(),
+            chosen: chosen(kernel, &slices),
         };
+        goals.tables = goals.tables(kernel);
         goals.guards = goals.asked(kernel, &slices, &acts);
         goals.loops = spans(kernel).into_iter().filter_map(|l| goals.counted(kernel, &slices, l)).collect();
         goals
+    }
+
+    /// The targets of tables of branches behind which something happens.
+    fn tables(&self, kernel: &Kernel) -> BTreeSet<usize> {
+        let (fails, leaves) = (fails(kernel), leaves(kernel));
+        let is = |all: &[bool], to: usize| all.get(to) == Some(&true);
+        let table = |pc: &usize| matches!(kernel.body[*pc].what, What::Table { .. });
+        let all = (0..kernel.body.len()).filter(table).flat_map(|pc| self.next[pc].iter().copied());
+        let plain = |to: &usize| kernel.body.get(*to).is_some_and(|s| s.guard.is_none());
+        all.filter(|to| plain(to) && !is(&fails, *to) && !is(&leaves, *to)).collect()
     }
 
     fn asked(
@@ -198,8 +215,8 @@ impl Goals {
     /// The goals that launches together have not met, without those that are known to be impossible.
     pub fn left(&self, met: &Met, impossible: &BTreeSet<Goal>) -> BTreeSet<Goal> {
         let reachable = self.reachable(impossible);
-        let runs =
-            self.acts.iter().filter(|pc| !met.is_reached(**pc) && reachable[**pc]).map(|pc| Goal::Runs(*pc));
+        let runs = self.acts.iter().chain(&self.tables);
+        let runs = runs.filter(|pc| !met.is_reached(**pc) && reachable[**pc]).map(|pc| Goal::Runs(*pc));
         let goes = self.goes(met, Asked::Always);
         let goes = goes.filter(|g| !matches!(g, Goal::Goes(pc, true) if self.acts.binary_search(pc).is_ok()));
         let again = self.loops.keys().filter(|first| {
@@ -307,7 +324,7 @@ impl Goals {
 
     /// Everything that some guard or loop of the kernel depends on.
     pub(super) fn all(&self) -> Depends {
-        let mut out = Depends::default();
+        let mut out = self.chosen.clone();
         self.guards.values().for_each(|g| out.join(&g.depends));
         self.loops.values().for_each(|l| out.join(&l.1));
         out
@@ -340,6 +357,17 @@ impl Goals {
             Goal::Meets(_) => (0, String::new(), "is launched with one cluster only".to_owned()),
         }
     }
+}
+
+/// What decides where tables of branches go, as far as a launch does.
+fn chosen(kernel: &Kernel, slices: &Slices<'_>) -> Depends {
+    let index = |(pc, s): (usize, &Statement)| match s.what {
+        What::Table { index, .. } => Some(slices.of(pc, index)),
+        _ => None,
+    };
+    let mut out = Depends::default();
+    kernel.body.iter().enumerate().filter_map(index).filter(Depends::is_free).for_each(|d| out.join(&d));
+    out
 }
 
 /// The axes along which CTAs do different things: the place of a CTA decides an address, or whether a statement runs. A kernel

@@ -50,7 +50,7 @@ mod taken;
 mod touch;
 mod warp;
 
-pub use cover::{Cover, Found, Free};
+pub use cover::{Cover, Found, Free, Impossible};
 pub use coverage::{Class, Coverage, Loop, Met, Missed};
 pub use goals::{Goal, Goals};
 pub use item::Note;

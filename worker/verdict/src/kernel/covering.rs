@@ -5,13 +5,13 @@
 //! what the user says, the one for the hardest goal first. For what is left in the end, options are looked for that may also
 //! change what the user says.
 
-use super::launched::{Launched, Uncovered};
+use super::launched::{Launched, Taken, Uncovered};
 use super::lowered::Candidate;
 use super::ptx::{Asked, Tried};
 use anyhow::Result;
 use moire_explore::judge::Verdict;
-use moire_kernel::specialise::{Cover, Found, Free, Goal, Launch, Met, Need};
-use std::collections::BTreeSet;
+use moire_kernel::specialise::{Cover, Found, Free, Goal, Impossible, Launch, Met, Need};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A launch as it was run ahead.
 #[derive(Clone)]
@@ -37,6 +37,8 @@ pub(crate) struct Search<'c> {
     met: Met,
     /// Goals that no launch meets.
     impossible: BTreeSet<Goal>,
+    /// Why, where values were tried.
+    tried: BTreeMap<Goal, String>,
     /// Goals for which no launch is found.
     unfound: BTreeSet<Goal>,
     /// Launches that were judged.
@@ -68,6 +70,7 @@ impl Covering {
             cover: Cover::new(of, ends(&bases), &self.free(), choosing),
             met,
             impossible: BTreeSet::new(),
+            tried: BTreeMap::new(),
             unfound: BTreeSet::new(),
             largest: bases.last().map_or([1; 3], |launch| launch.grid),
             judged,
@@ -130,11 +133,25 @@ impl Search<'_> {
     }
 
     fn missing(&mut self, goal: Goal) {
-        let to = match self.cover.is_impossible(goal, &self.met) {
-            true => &mut self.impossible,
-            false => &mut self.unfound,
+        let Some(why) = self.cover.impossible(goal, &self.met) else {
+            self.unfound.insert(goal);
+            return;
         };
-        to.insert(goal);
+        self.impossible.insert(goal);
+        if let Impossible::Tried(values) = why {
+            self.tried.insert(goal, values);
+        }
+    }
+
+    /// What is taken to be impossible because values were tried that do not do it.
+    pub(crate) fn taken(&self) -> Vec<Taken> {
+        let asked = &self.covering.asked;
+        let open = self.tried.iter().filter(|(goal, _)| !asked.goals.is_met(**goal, &self.met));
+        let said = |(goal, values): (&Goal, &String)| {
+            let (line, text, misses) = asked.goals.said(&asked.kernel, *goal, &self.met);
+            Taken { line, text: format!("{text} {misses}: so it is {values}; others were not tried") }
+        };
+        open.map(said).collect()
     }
 
     /// Counts a launch that is clean.
