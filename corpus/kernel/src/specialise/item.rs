@@ -43,6 +43,8 @@ pub(crate) enum Manner {
     /// Weakly, and lanes that write one byte write the same to it, which is not known. The number tells the instructions of a
     /// warp apart.
     Same(usize),
+    /// The same by lanes that run in several orders, once for each, somewhere between these bytes.
+    Parted { number: usize, start: u64, end: u64 },
 }
 
 impl Manner {
@@ -115,14 +117,38 @@ impl Placed {
     /// The store, if its lanes do not conflict in it.
     pub(crate) fn alike(&self) -> Option<Alike> {
         match &self.item {
-            Item::Data { manner: Manner::Same(n), .. } => Some(Alike::Same(*n)),
+            Item::Data { manner: Manner::Same(n) | Manner::Parted { number: n, .. }, .. } => {
+                Some(Alike::Same(*n))
+            }
             _ => self.agreed().map(|a| Alike::Agreed(a.1)),
         }
+    }
+
+    /// As it is in an order of some of its lanes: what they store alike is no conflict with the other orders, if each of them
+    /// does it once (`alike`).
+    pub(crate) fn parted(&self, alike: bool) -> Self {
+        let mut out = self.clone();
+        if let Item::Data { manner, touch, .. } = &mut out.item
+            && let (Manner::Same(number), true) = (&*manner, alike)
+            && let (Some(first), Some(last)) = (touch.ranges.first(), touch.ranges.last())
+        {
+            *manner = Manner::Parted { number: *number, start: first.0, end: last.1 };
+        }
+        out
+    }
+
+    /// Whether it is a store of its warp alone, although all warps of a CTA may agree in shared memory.
+    pub(crate) fn is_parted(&self) -> bool {
+        matches!(self.item, Item::Data { manner: Manner::Parted { .. }, .. })
     }
 
     /// The touch of a store of agreed numbers, and what it stores.
     pub(crate) fn agreed(&self) -> Option<(&Touch, Agreed)> {
         let (touch, numbers) = match &self.item {
+            Item::Data { manner: Manner::Parted { number, start, end }, touch, .. } => {
+                let numbers = i128::try_from(*number).into_iter().collect();
+                return Some((touch, Agreed { line: self.line, start: *start, end: *end, numbers }));
+            }
             Item::Data { manner: Manner::Agreed(numbers), touch, .. } => (touch, numbers.clone()),
             Item::Op { op, touches } => match (op.as_ref(), touches.as_slice()) {
                 (Op::Store { src, .. }, [touch]) if touch.kind == Kind::Agreed => (

@@ -110,11 +110,32 @@ impl Kernel {
         }
         self.text += &format!("WAIT{n}:\n");
         self.push("ld.acquire.gpu.global.b32 %r8, [%rd8];");
-        self.push("setp.eq.u32 %p2, %r8, 0;");
+        self.push("setp.ne.u32 %p2, %r8, 1;");
         self.push(&format!("@%p2 bra WAIT{n};"));
         if one {
             self.text += &format!("SKIP{n}:\n");
         }
+    }
+
+    /// Answers the flag, by one lane, and perhaps behind a meeting: without one another lane may still wait for the flag.
+    fn answer(&mut self) {
+        if self.draw.below(2) == 0 {
+            self.meeting();
+        }
+        self.push("@%p0 st.release.gpu.global.b32 [%rd8+4], 1;");
+    }
+
+    /// Waits for the answer, and takes the flag back.
+    fn lower(&mut self) {
+        let n = self.labels;
+        self.labels += 1;
+        self.push(&format!("@!%p0 bra SKIP{n};"));
+        self.text += &format!("WAIT{n}:\n");
+        self.push("ld.acquire.gpu.global.b32 %r8, [%rd8+4];");
+        self.push("setp.eq.u32 %p2, %r8, 0;");
+        self.push(&format!("@%p2 bra WAIT{n};"));
+        self.push("st.relaxed.gpu.global.b32 [%rd8], 2;");
+        self.text += &format!("SKIP{n}:\n");
     }
 
     fn statements(&mut self, least: usize) {
@@ -129,6 +150,7 @@ fn drawn(seed: u64) -> (String, usize) {
     let lanes = 2 + draw.below(3);
     let mut k = Kernel { draw, lanes, text: String::new(), loads: 0, labels: 0 };
     let flagged = k.draw.below(2) == 0;
+    let answered = flagged && k.draw.below(3) == 0;
     // What decides must have been stored by somebody.
     k.push("st.shared.b32 [%r1], 0;");
     k.push("bar.sync 0;");
@@ -138,11 +160,17 @@ fn drawn(seed: u64) -> (String, usize) {
         k.raise();
     }
     k.statements(usize::from(!flagged));
+    if answered {
+        k.lower();
+    }
     k.push("ret;");
     k.text += "SECOND:\n";
     if flagged {
         k.statements(0);
         k.wait();
+        if answered {
+            k.answer();
+        }
         k.statements(2);
     }
     k.push("ret;");
@@ -214,17 +242,21 @@ fn faults_but(program: &Program, model: &Model, agreed: &BTreeSet<u32>) -> Optio
     (!open).then(|| hang.chain(race).collect())
 }
 
-/// The faults of a drawn kernel by its warps and by its threads.
+/// The faults of a drawn kernel by its warps and by its threads. A reading of practice may hide a hang: of lanes that are late.
 fn both(seed: u64, model: &Model, letter: bool) -> Option<[BTreeSet<&'static str>; 2]> {
     let (text, lanes) = drawn(seed);
     let module = ptx::parse(&text).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
     let kernel = &module.kernels[0];
     let launch = Launch::of(kernel, Some([2, 1, 1]), None, None, BTreeMap::new()).expect("it fits");
     let lowered = lower(kernel, &Launch { letter, ..launch }).ok()?;
-    let sizes = [64, 4, u32::try_from(128 * lanes).expect("few lanes")];
+    let sizes = [64, 8, u32::try_from(128 * lanes).expect("few lanes")];
     let threads = threads(kernel, 2, &sizes).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
     let agreed = lowered.notes.iter().filter(|n| n.practice == Some(Practice::OneValue)).map(|n| n.line);
-    Some([faults(&lowered.program, model)?, faults_but(&threads, model, &agreed.collect())?])
+    let mut found = [faults(&lowered.program, model)?, faults_but(&threads, model, &agreed.collect())?];
+    if lowered.notes.iter().any(|n| n.practice == Some(Practice::InStep)) {
+        found.iter_mut().for_each(|f| _ = f.remove("hang"));
+    }
+    Some(found)
 }
 
 fn compared(seeds: std::ops::Range<u64>) -> [usize; 3] {
@@ -244,6 +276,11 @@ fn compared(seeds: std::ops::Range<u64>) -> [usize; 3] {
 
 #[test]
 fn warps_have_the_faults_of_their_threads() {
+    let seeds: Option<u64> = std::env::var("MOIRE_LANES").ok().and_then(|n| n.parse().ok());
+    if let Some(seeds) = seeds {
+        eprintln!("{:?}", compared(1_000_000..1_000_000 + seeds));
+        return;
+    }
     let [clean, wrong, open] = compared(0..150);
     assert!(clean > 40 && wrong > 80 && open < 80, "{clean} clean, {wrong} wrong, {open} not decided");
 }

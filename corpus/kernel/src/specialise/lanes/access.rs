@@ -122,7 +122,8 @@ pub(super) fn conflicts(
     let mut seen: BTreeMap<(usize, Access), (usize, usize)> = BTreeMap::new();
     let mut items = BTreeSet::new();
     for (item, access) in all.iter().filter(|a| a.1.lanes & lanes != 0) {
-        let access = Access { lanes: access.lanes & lanes, ..access.clone() };
+        let alike = access.alike.clone().filter(|store| holds(store, *item, course, stretches));
+        let access = Access { lanes: access.lanes & lanes, alike, ..access.clone() };
         seen.entry((stretches[*item], access)).or_insert((*item, *item)).1 = *item;
         items.insert(*item);
     }
@@ -165,22 +166,23 @@ fn unordered(all: &[&Seen], turns: bool) -> bool {
     let (weak, strong, read) = (lanes(true, false), lanes(true, true), lanes(false, false));
     let others = strong | read | lanes(false, true);
     two(weak, others)
-        || (two(weak, weak) && !one_store(all, turns))
+        || (two(weak, weak) && !one_store(all))
         || two(strong, read)
         || all.iter().filter(|a| a.0.1.outlasts).any(|a| all.iter().any(|k| overtakes(a, k, turns)))
 }
 
 /// Whether all weak writes are one store in which lanes write the same.
-fn one_store(all: &[&Seen], turns: bool) -> bool {
+fn one_store(all: &[&Seen]) -> bool {
     let writes = |a: &&Access| a.write && !a.strong && !a.outlasts;
     let mut stores = all.iter().map(|a| &a.0.1).filter(writes).map(|a| a.alike.as_ref());
     let first = stores.next().flatten();
-    first.is_some_and(|first| holds(first, turns) && stores.all(|other| other == Some(first)))
+    first.is_some_and(|first| stores.all(|other| other == Some(first)))
 }
 
-/// Whether lanes write the same in a store, where a path leads back or not.
-pub(super) fn holds(store: &Alike, turns: bool) -> bool {
-    !turns || matches!(store, Alike::Agreed(_))
+/// Whether lanes write the same whenever they come to a store. If what they write is not known, it may be something else the
+/// next time in the same stretch.
+pub(super) fn holds(store: &Alike, item: usize, course: &Course, stretches: &[usize]) -> bool {
+    matches!(store, Alike::Agreed(_)) || !course.is_again(item, &|n| stretches[n] == stretches[item])
 }
 
 /// Whether the access `k` of another lane stands before the asynchronous access `a` and conflicts with it.

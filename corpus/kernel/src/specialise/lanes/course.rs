@@ -49,9 +49,18 @@ impl Course {
         found
     }
 
-    /// Whether a path may lead back over an item.
-    pub(super) fn is_again(&self, at: usize) -> bool {
-        self.next[at..].iter().flatten().any(|n| *n <= at)
+    /// Whether a path leads back to an item by way of these ones.
+    pub(super) fn is_again(&self, at: usize, within: &dyn Fn(usize) -> bool) -> bool {
+        let (mut seen, mut work) = (BTreeSet::new(), self.next[at].clone());
+        while let Some(next) = work.pop() {
+            if next == at {
+                return true;
+            }
+            if within(next) && seen.insert(next) {
+                work.extend(&self.next[next]);
+            }
+        }
+        false
     }
 
     /// The stretch of each item. What lies in different stretches is ordered by meetings, if a path leads from one to the

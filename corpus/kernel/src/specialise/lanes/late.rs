@@ -30,7 +30,7 @@ fn asks(items: &[Placed], course: &Course, at: usize) -> bool {
     let Item::Op { op, .. } = &items[at].item else { return false };
     match &**op {
         Op::Mbarrier(m) => matches!(m.op, MbarrierOp::Wait(_)),
-        Op::Load { order, .. } => *order != LoadOrder::Weak && course.is_again(at),
+        Op::Load { order, .. } => *order != LoadOrder::Weak && course.is_again(at, &|_| true),
         _ => false,
     }
 }

@@ -34,6 +34,7 @@ use super::launch::Here;
 use super::touch::Touch;
 use crate::Refusal;
 pub(super) use answer::steered;
+use course::{Course, meetings};
 pub(super) use late::late;
 use parts::Together;
 
@@ -87,8 +88,9 @@ pub(super) fn strands(
             continue;
         }
         let first = out.len();
+        let items = parted(items, here.lanes);
         for one in parts {
-            let orders = orders(items, &one, here)?;
+            let orders = orders(&items, &one, here)?;
             out.extend(orders.into_iter().map(|(lanes, items)| Strand { warp, lanes, items }));
         }
         apart += out[first..].iter().map(|s| s.items.len()).sum::<usize>();
@@ -98,6 +100,13 @@ pub(super) fn strands(
         }
     }
     Ok(out)
+}
+
+/// The items as they are in orders of some lanes each: what lanes write alike in several of them is no conflict.
+fn parted(items: &[Placed], lanes: u32) -> Vec<Placed> {
+    let course = Course::new(items);
+    let alike = parts::alike(items, &course, &course.stretches(&meetings(items, lanes)));
+    items.iter().enumerate().map(|(n, p)| p.parted(alike.contains(&n))).collect()
 }
 
 /// The orders of a part: one, or those of its twin and its rest.

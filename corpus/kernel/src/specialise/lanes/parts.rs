@@ -4,7 +4,7 @@
 //! together where one order says no more than several (`order`) and where no lanes conflict (`access`). What is put together
 //! keeps the masks of its instructions, so arrivals, exits and barriers still count the lanes that execute them.
 
-use super::access::{Access, Cell, accesses, conflicts};
+use super::access::{Access, Cell, accesses, conflicts, holds};
 use super::course::{Course, meetings};
 use super::order::Order;
 use crate::specialise::item::{Item, Late, Placed};
@@ -18,8 +18,8 @@ pub(super) struct Together {
     pub(super) cells: Vec<Cell>,
     /// The stretch of each item.
     pub(super) stretches: Vec<usize>,
-    /// The stretches in which a path leads back.
-    pub(super) turning: BTreeSet<usize>,
+    /// The stores in which lanes write the same.
+    pub(super) alike: BTreeSet<usize>,
 }
 
 /// A warp under this question.
@@ -39,8 +39,8 @@ impl Warp<'_> {
         (!self.late.iter().any(|l| l.parts(lanes)) && shared()).then(|| {
             let stretches = self.course.stretches(&meetings);
             let cells = conflicts(&self.accesses, lanes, &self.course, &stretches);
-            let turning = self.course.turning(&stretches, &(0..self.items.len()).collect());
-            Together { lanes, cells, stretches, turning }
+            let alike = alike(self.items, &self.course, &stretches);
+            Together { lanes, cells, stretches, alike }
         })
     }
 
@@ -81,6 +81,13 @@ pub(super) fn parts(
         }
     }
     out
+}
+
+/// The stores in which lanes write the same.
+pub(super) fn alike(items: &[Placed], course: &Course, stretches: &[usize]) -> BTreeSet<usize> {
+    let alike =
+        |(n, p): &(usize, &Placed)| p.alike().is_some_and(|store| holds(&store, *n, course, stretches));
+    items.iter().enumerate().filter(alike).map(|(n, _)| n).collect()
 }
 
 /// The classes of lanes that execute the same instructions, by their first lanes.

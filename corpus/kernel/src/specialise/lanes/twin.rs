@@ -15,7 +15,6 @@
 //!
 //! What the part does to others is done by the rest. The twin has only the synchronisation of the part, and these places.
 
-use super::access::holds;
 use super::part::by_the_warp;
 use super::parts::Together;
 use crate::specialise::item::{Alike, Item, Manner, Placed};
@@ -62,8 +61,7 @@ pub(super) fn twins(
 
 /// The store in which lanes of the part write the same.
 fn alike(n: usize, placed: &Placed, part: &Together) -> Option<Alike> {
-    let turns = part.turning.contains(&part.stretches[n]);
-    placed.alike().filter(|store| holds(store, turns))
+    placed.alike().filter(|_| part.alike.contains(&n))
 }
 
 impl Arena<'_> {

@@ -6,7 +6,8 @@
 //! the store, and each other access that races with the store reads the mark first. Mark and reader are unordered
 //! exactly if the accesses are. Weak accesses need no marks: they race with relaxed stores, too.
 //!
-//! In shared memory warps may agree, in global memory only the lanes of one warp. Accesses of other CTAs to global memory
+//! So are stores of numbers that are not known, if lanes that write one byte write the same, and the lanes run in several
+//! orders. In shared memory warps may agree on known numbers, else only the lanes of one warp. Accesses of other CTAs to global memory
 //! need no marks either: a store that is relaxed for its CTA races with them.
 
 use crate::specialise::item::{Agreed, Item, Manner, Placed};
@@ -50,7 +51,7 @@ pub(super) fn mark(strands: &mut [Strand], ctas: &[u32]) -> bool {
 fn store(placed: &Placed, cta: u32, warp: usize) -> Option<Store> {
     let (touch, agreed) = placed.agreed()?;
     Some(match word(touch.mem) {
-        shared @ Mem::Shared(of) => (of, shared, None, agreed),
+        shared @ Mem::Shared(of) => (of, shared, placed.is_parted().then_some(warp), agreed),
         global => (cta, global, Some(warp), agreed),
     })
 }

@@ -323,7 +323,7 @@ impl Maker<'_> {
         let strong = match manner {
             Manner::Weak | Manner::Same(_) => None,
             Manner::Relaxed(scope) => Some(*scope),
-            Manner::Agreed(_) => Some(AGREED),
+            Manner::Agreed(_) | Manner::Parted { .. } => Some(AGREED),
         };
         if write {
             let order = strong.map_or(StoreOrder::Weak, StoreOrder::Relaxed);

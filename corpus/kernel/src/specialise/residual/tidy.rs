@@ -66,7 +66,7 @@ fn join(all: Vec<Placed>) -> Vec<Placed> {
     let mut out: Vec<Placed> = Vec::with_capacity(all.len());
     for mut placed in all {
         if let Item::Data { write, manner, touch } = &mut placed.item
-            && !matches!(manner, Manner::Agreed(_) | Manner::Same(_))
+            && !matches!(manner, Manner::Agreed(_) | Manner::Same(_) | Manner::Parted { .. })
         {
             let run = out.iter_mut().rev().take_while(|p| matches!(p.item, Item::Data { .. }));
             let same = |p: &&mut Placed| {
