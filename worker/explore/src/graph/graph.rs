@@ -34,6 +34,8 @@ pub(crate) struct Graph<'a, const W: usize> {
 pub(crate) enum NoGraph {
     /// Rows have fewer bits than the program has events.
     TooWide,
+    /// A loop that changes state runs past the loop bound before its thread needs an answer: it does so in every execution.
+    Bound,
     Abstain(Abstain),
 }
 
@@ -64,9 +66,8 @@ impl<'a, const W: usize> Graph<'a, W> {
                 Err(TraceEnd::Unsupported(reason, line)) => {
                     return Err(NoGraph::Abstain(Abstain { reason, line }));
                 }
-                Err(TraceEnd::Bound | TraceEnd::SpinFail) => {
-                    return Err(abstain("an endless loop without memory operations"));
-                }
+                Err(TraceEnd::Bound) => return Err(NoGraph::Bound),
+                Err(TraceEnd::SpinFail) => return Err(abstain("an endless loop that reads nothing")),
                 Err(_) => return Err(NoGraph::TooWide),
             }
         }

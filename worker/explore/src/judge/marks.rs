@@ -181,6 +181,22 @@ mod tests {
         assert!(judged > 30 && marked > 30, "{judged} programs, {marked} marks");
     }
 
+    /// A loop that only stores has no answer to wait for: its bound is hit before there is a decision.
+    #[test]
+    fn a_loop_that_only_stores_hits_the_loop_bound() {
+        let text = "moire \"x\"\n.global .b32 x;\nP0 (gpu 0, cta 0) { mov.b32 r0, 0; L: st.weak.b32 [x], r0; \
+                    add.u32 r0, r0, 1; setp.lt.u32 p, r0, 40; @p bra L; }\n";
+        let program = parse(text, Format::Native).expect("it parses");
+        let ptx = moire_models::load("ptx", &Variants::new()).expect("loads");
+        let questions = Questions { witnesses: false, about: crate::judge::About::All };
+        let judged = |loop_bound| {
+            judge(&program, &ptx, &Limits { loop_bound, ..Limits::default() }, questions).verdicts
+        };
+        let bounded = crate::judge::Verdict::Bounded(crate::visit::Bound::Loop.to_string());
+        assert_eq!(judged(38), [bounded]);
+        assert!(matches!(judged(39)[..], [crate::judge::Verdict::Clean(_)]));
+    }
+
     /// An empty set of executions is never clean, counted here or by workers, and however little is asked.
     #[test]
     fn nothing_is_clean_without_an_execution() {

@@ -166,6 +166,10 @@ fn attempt<const W: usize>(
         Ok(state) => state,
         Err(NoGraph::Abstain(a)) => return Err(a),
         Err(NoGraph::TooWide) => return Ok(Attempt::TooWide),
+        Err(NoGraph::Bound) => {
+            let summary = Summary { bounded: Some(Bound::Loop), ..Summary::default() };
+            return Ok(Attempt::Finished(summary));
+        }
     };
     // Descents stand for all executions: none is left out.
     let on = if job.descents.is_some() { Reductions::NONE } else { limits.reductions };
