@@ -23,18 +23,18 @@ fn root() -> PathBuf {
 
 /// A word or a mark of the program text; comments and literals are left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Token {
+pub(super) enum Token {
     Word(String),
     Mark(char),
     PathSep,
 }
 
 impl Token {
-    fn is(&self, mark: char) -> bool {
+    pub(super) fn is(&self, mark: char) -> bool {
         *self == Token::Mark(mark)
     }
 
-    fn word(&self) -> Option<&str> {
+    pub(super) fn word(&self) -> Option<&str> {
         if let Token::Word(word) = self { Some(word) } else { None }
     }
 }
@@ -105,7 +105,7 @@ fn lex(source: &str) -> Vec<Token> {
 }
 
 /// Position behind the bracket that closes the one at `at`.
-fn behind_brackets(tokens: &[Token], at: usize) -> usize {
+pub(super) fn behind_brackets(tokens: &[Token], at: usize) -> usize {
     let mut depth = 0;
     for (i, token) in tokens.iter().enumerate().skip(at) {
         match token {
@@ -154,9 +154,9 @@ fn without_tests(tokens: &[Token]) -> Vec<Token> {
 }
 
 /// A name brought into a module, by which path; `*` for all.
-struct Import {
-    path: Vec<String>,
-    name: String,
+pub(super) struct Import {
+    pub(super) path: Vec<String>,
+    pub(super) name: String,
     public: bool,
 }
 
@@ -206,12 +206,12 @@ fn use_tree(tokens: &[Token], at: &mut usize, prefix: &[String], public: bool, o
 }
 
 /// One file: the module it holds, what it defines, imports and names.
-struct Source {
-    file: String,
+pub(super) struct Source {
+    pub(super) file: String,
     module: Vec<String>,
-    tokens: Vec<Token>,
-    imports: Vec<Import>,
-    defines: BTreeSet<String>,
+    pub(super) tokens: Vec<Token>,
+    pub(super) imports: Vec<Import>,
+    pub(super) defines: BTreeSet<String>,
 }
 
 impl Source {
@@ -268,8 +268,8 @@ impl Source {
 }
 
 /// One crate: its files by module.
-struct Crate {
-    sources: Vec<Source>,
+pub(super) struct Crate {
+    pub(super) sources: Vec<Source>,
     by_module: BTreeMap<Vec<String>, usize>,
 }
 
@@ -428,7 +428,7 @@ impl Crate {
 }
 
 /// Folders of the packages of this workspace, with the roots of their crates.
-fn crates() -> Vec<(String, Crate)> {
+pub(super) fn crates() -> Vec<(String, Crate)> {
     let out = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard", "*Cargo.toml"])
         .current_dir(root())
@@ -478,7 +478,7 @@ fn methods_of_a_type_stay_together() {
 }
 
 /// A crate of files given by name and text.
-fn made(files: &[(&str, &str)]) -> Crate {
+pub(super) fn made(files: &[(&str, &str)]) -> Crate {
     let text = |file: &str| files.iter().find(|(name, _)| *name == file).map(|(_, text)| (*text).to_owned());
     Crate::read(&text, "lib.rs").expect("there is a lib.rs")
 }

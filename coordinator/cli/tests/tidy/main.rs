@@ -1,5 +1,6 @@
 //! The rules of the house that no other tool checks: arrows between crates, headers, sizes, words, paths in documents.
 
+mod catchall;
 mod circles;
 
 use std::collections::BTreeMap;

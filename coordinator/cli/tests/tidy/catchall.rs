@@ -1,0 +1,342 @@
+//! No match over instructions has an arm for "anything else": the compiler refuses a forgotten instruction.
+//!
+//! A match counts if one of its arms names a variant of a type of instructions, and another arm, without a guard, names
+//! nothing: `_`, a binding, `Some(_)`, `(_, other)`. `matches!`, `if let` and `let else` ask one question and may have
+//! another answer for the rest. Code for tests is left out.
+//!
+//! Files that still have such matches are counted in [`LEFT`]. A count only shrinks.
+
+use std::collections::BTreeMap;
+
+use super::circles::{Source, Token, behind_brackets, crates, made};
+
+/// Types of instructions by the crate whose `use` names them, `moire_*` or `crate`.
+const TYPES: &[(&str, &[&str])] = &[
+    (
+        "corpus/program",
+        &[
+            "Op",
+            "Tcgen05",
+            "AsyncCopy",
+            "MbarrierOp",
+            "Control",
+            "Wgmma",
+            "ProxyOrder",
+            "TileOp",
+            "TileKind",
+            "TileToken",
+        ],
+    ),
+    ("corpus/isa", &["Instr"]),
+    ("corpus/tile-ir", &["Op"]),
+];
+
+/// Matches that are left, by file.
+const LEFT: &[(&str, usize)] = &[
+    ("corpus/generate/src/bend.rs", 1),
+    ("corpus/generate/src/build.rs", 1),
+    ("corpus/generate/src/tile/mutate.rs", 1),
+    ("corpus/kernel/src/emit/lower.rs", 2),
+    ("corpus/kernel/src/emit/mod.rs", 1),
+    ("corpus/kernel/src/ptx/body.rs", 1),
+    ("corpus/kernel/src/ptx/inline.rs", 1),
+    ("corpus/kernel/src/simt/run.rs", 2),
+    ("corpus/kernel/src/simt/size.rs", 1),
+    ("corpus/kernel/src/simt/slice.rs", 1),
+    ("corpus/kernel/src/simt/slice/cells.rs", 3),
+    ("corpus/kernel/src/simt/slice/cut.rs", 1),
+    ("corpus/kernel/src/simt/slice/flow.rs", 5),
+    ("corpus/kernel/src/simt/tidy.rs", 1),
+    ("corpus/kernel/src/specialise/coverage.rs", 1),
+    ("corpus/kernel/src/specialise/goals.rs", 3),
+    ("corpus/kernel/src/specialise/item.rs", 1),
+    ("corpus/kernel/src/specialise/known/depends.rs", 1),
+    ("corpus/kernel/src/specialise/known/equal.rs", 3),
+    ("corpus/kernel/src/specialise/known/flow.rs", 1),
+    ("corpus/kernel/src/specialise/known/strides.rs", 1),
+    ("corpus/kernel/src/specialise/lanes/access.rs", 2),
+    ("corpus/kernel/src/specialise/lanes/answer.rs", 3),
+    ("corpus/kernel/src/specialise/lanes/course.rs", 1),
+    ("corpus/kernel/src/specialise/lanes/late.rs", 4),
+    ("corpus/kernel/src/specialise/lanes/order.rs", 7),
+    ("corpus/kernel/src/specialise/lanes/part.rs", 1),
+    ("corpus/kernel/src/specialise/lanes/twin.rs", 2),
+    ("corpus/kernel/src/specialise/resident.rs", 1),
+    ("corpus/kernel/src/specialise/residual/agree.rs", 2),
+    ("corpus/kernel/src/specialise/residual/apart.rs", 1),
+    ("corpus/kernel/src/specialise/residual/boxes.rs", 1),
+    ("corpus/kernel/src/specialise/residual/maps.rs", 1),
+    ("corpus/kernel/src/specialise/residual/marks.rs", 1),
+    ("corpus/kernel/src/specialise/residual/mod.rs", 3),
+    ("corpus/kernel/src/specialise/step/barrier.rs", 1),
+    ("corpus/kernel/src/specialise/step/copies.rs", 1),
+    ("corpus/kernel/src/specialise/step/instruction.rs", 1),
+    ("corpus/kernel/src/specialise/taken.rs", 1),
+    ("corpus/program/src/canon/arrange.rs", 2),
+    ("corpus/program/src/clusters.rs", 1),
+    ("corpus/program/src/features.rs", 4),
+    ("corpus/program/src/ir/extended.rs", 3),
+    ("corpus/program/src/ir/mbarrier.rs", 2),
+    ("corpus/program/src/lanes/build.rs", 2),
+    ("corpus/program/src/lanes/counts.rs", 1),
+    ("corpus/program/src/lanes/flow.rs", 8),
+    ("corpus/program/src/lanes/idle.rs", 4),
+    ("corpus/program/src/lanes/objects.rs", 2),
+    ("corpus/program/src/lanes/releases.rs", 1),
+    ("corpus/program/src/lanes/sites.rs", 2),
+    ("corpus/program/src/lanes/values.rs", 1),
+    ("corpus/program/src/lanes/waits.rs", 4),
+    ("corpus/program/src/loops.rs", 1),
+    ("corpus/program/src/mutate.rs", 8),
+    ("corpus/program/src/reduce/passes.rs", 2),
+    ("corpus/program/src/reduce/tensor.rs", 4),
+    ("corpus/program/src/reduce/weaken.rs", 5),
+    ("corpus/program/src/registers.rs", 1),
+    ("corpus/program/src/tensor/cells.rs", 1),
+    ("corpus/program/src/text/print/access.rs", 1),
+    ("corpus/program/src/text/print/instruction.rs", 2),
+    ("corpus/program/src/validate/access.rs", 2),
+    ("corpus/program/src/validate/barriers.rs", 2),
+    ("corpus/program/src/validate/condition.rs", 2),
+    ("corpus/program/src/validate/copy.rs", 2),
+    ("corpus/program/src/validate/form.rs", 1),
+    ("corpus/program/src/validate/ignored.rs", 2),
+    ("corpus/program/src/validate/mod.rs", 1),
+    ("corpus/program/src/validate/operands.rs", 1),
+    ("corpus/program/src/validate/places.rs", 5),
+    ("corpus/program/src/validate/registers.rs", 2),
+    ("corpus/program/src/validate/targets.rs", 2),
+    ("corpus/program/src/validate/tensor.rs", 2),
+    ("corpus/program/src/validate/widths.rs", 1),
+    ("corpus/tile-ir/src/edit.rs", 4),
+    ("corpus/tile-ir/src/lowering/block.rs", 3),
+    ("corpus/tile-ir/src/lowering/choice.rs", 2),
+    ("corpus/tile-ir/src/ops.rs", 3),
+    ("corpus/tile-ir/src/reduce.rs", 9),
+    ("corpus/tile-ir/src/run/access.rs", 3),
+    ("corpus/tile-ir/src/run/control.rs", 5),
+    ("corpus/tile-ir/src/run/value.rs", 1),
+    ("corpus/tile-ir/src/run/view.rs", 1),
+    ("corpus/tile-ir/src/text/print.rs", 4),
+    ("corpus/tile-ir/src/verify/access.rs", 1),
+    ("corpus/tile-ir/src/verify/control.rs", 3),
+    ("corpus/tile-ir/src/verify/mod.rs", 1),
+    ("corpus/tile-ir/src/verify/plain.rs", 1),
+    ("worker/execution/src/leaf.rs", 2),
+    ("worker/execution/src/unmodelled.rs", 5),
+    ("worker/explore/src/graph/barriers.rs", 1),
+    ("worker/explore/src/prune/outlook.rs", 2),
+    ("worker/explore/src/reduce/symmetry.rs", 2),
+    ("worker/explore/src/reduce/unobserved.rs", 1),
+    ("worker/explore/src/thread/allocator.rs", 2),
+    ("worker/explore/src/thread/arith.rs", 1),
+    ("worker/explore/src/thread/barrier.rs", 2),
+    ("worker/explore/src/thread/collective.rs", 3),
+    ("worker/explore/src/thread/copies.rs", 1),
+    ("worker/explore/src/thread/execute.rs", 1),
+    ("worker/explore/src/thread/flow.rs", 2),
+    ("worker/explore/src/thread/footprint.rs", 4),
+    ("worker/explore/src/thread/may_arrive.rs", 2),
+    ("worker/explore/src/thread/may_write.rs", 1),
+    ("worker/explore/src/thread/mbarrier.rs", 1),
+    ("worker/explore/src/thread/run.rs", 2),
+    ("worker/explore/src/thread/tensor.rs", 5),
+    ("worker/explore/src/thread/tested.rs", 1),
+    ("worker/explore/src/thread/tile.rs", 1),
+    ("worker/explore/src/thread/width.rs", 2),
+    ("worker/gpu/src/standin.rs", 1),
+    ("worker/gpu/src/takes.rs", 3),
+    ("worker/lab/src/differential/shape.rs", 2),
+    ("worker/lab/src/differential/shrink.rs", 1),
+    ("worker/mend/src/order.rs", 2),
+    ("worker/mend/src/pair.rs", 7),
+    ("worker/mend/src/redundant.rs", 2),
+    ("worker/mend/src/search.rs", 4),
+    ("worker/mend/src/single.rs", 14),
+    ("worker/naive/src/access.rs", 3),
+    ("worker/naive/src/allocator.rs", 1),
+    ("worker/naive/src/barriers.rs", 1),
+    ("worker/naive/src/body.rs", 4),
+    ("worker/naive/src/compute.rs", 2),
+    ("worker/naive/src/copies.rs", 1),
+    ("worker/naive/src/effect.rs", 2),
+    ("worker/naive/src/exchange.rs", 3),
+    ("worker/naive/src/flow.rs", 2),
+    ("worker/naive/src/mbarrier.rs", 1),
+    ("worker/naive/src/space.rs", 4),
+    ("worker/naive/src/tags.rs", 1),
+    ("worker/naive/src/tensor.rs", 4),
+    ("worker/naive/src/tile.rs", 1),
+    ("worker/naive/src/waits.rs", 1),
+    ("worker/operate/src/admit.rs", 1),
+    ("worker/operate/src/flow.rs", 2),
+    ("worker/operate/src/step/allocator.rs", 1),
+    ("worker/operate/src/step/barrier.rs", 3),
+    ("worker/operate/src/step/copy.rs", 1),
+    ("worker/operate/src/step/fence.rs", 1),
+    ("worker/operate/src/step/mbarrier.rs", 1),
+    ("worker/operate/src/step/memory.rs", 1),
+    ("worker/operate/src/step/mod.rs", 5),
+    ("worker/operate/src/step/registers.rs", 2),
+    ("worker/operate/src/step/tensor.rs", 4),
+    ("worker/src/oracle/canary.rs", 1),
+    ("worker/src/oracle/compiler/cause.rs", 3),
+    ("worker/src/oracle/compiler/judge.rs", 1),
+    ("worker/src/oracle/metamorphic.rs", 1),
+    ("worker/src/oracle/source/blame.rs", 2),
+    ("worker/toolchain/src/tile/write_ops.rs", 8),
+    ("worker/verdict/src/naming.rs", 1),
+];
+
+/// Names that stand for a type of instructions in a file, aliases too.
+fn names(folder: &str, source: &Source) -> Vec<String> {
+    let types = |folder: &str| TYPES.iter().find(|(f, _)| *f == folder).map_or(&[][..], |(_, types)| types);
+    let mut out = Vec::new();
+    for (from, types) in TYPES {
+        let outside = format!("moire_{}", from.rsplit('/').next().unwrap_or_default().replace('-', "_"));
+        for import in &source.imports {
+            let first = import.path.first().map_or("", String::as_str);
+            let here = first == outside || (*from == folder && ["crate", "super", "self"].contains(&first));
+            let last = import.path.last().map_or("", String::as_str);
+            if here && types.contains(&last) {
+                out.push(import.name.clone());
+            } else if here && (import.name == "*" || last == "ir") {
+                out.extend(types.iter().map(|t| (*t).to_owned()));
+            }
+        }
+    }
+    out.extend(types(folder).iter().filter(|t| source.defines.contains(**t)).map(|t| (*t).to_owned()));
+    out
+}
+
+/// Whether a pattern names a variant of one of these types.
+fn names_one(pattern: &[Token], types: &[String]) -> bool {
+    pattern
+        .windows(2)
+        .any(|w| w[1] == Token::PathSep && w[0].word().is_some_and(|w| types.iter().any(|t| t == w)))
+}
+
+/// Whether a pattern without a guard refuses nothing but the absence of a value.
+fn catches_all(pattern: &[Token]) -> bool {
+    let binds = |word: &str| {
+        ["Some", "Ok"].contains(&word) || !word.starts_with(|c: char| c.is_uppercase() || c.is_numeric())
+    };
+    let plain = |token: &Token| match token {
+        Token::Word(word) => !["if", "true", "false", "None"].contains(&word.as_str()) && binds(word),
+        Token::Mark(mark) => "(),&.".contains(*mark),
+        Token::PathSep => false,
+    };
+    !pattern.is_empty() && pattern.iter().all(plain)
+}
+
+/// Position of the first of these marks outside brackets, from `at` on.
+fn first_mark(tokens: &[Token], mut at: usize, found: &dyn Fn(&[Token]) -> bool) -> usize {
+    while at < tokens.len() && !found(&tokens[at..]) {
+        at = match tokens[at] {
+            Token::Mark('(' | '[' | '{') => behind_brackets(tokens, at),
+            Token::PathSep if tokens.get(at + 1).is_some_and(|t| t.is('<')) => {
+                behind_generics(tokens, at + 1)
+            }
+            _ => at + 1,
+        };
+    }
+    at
+}
+
+/// Position behind the angle brackets that open at `at`.
+fn behind_generics(tokens: &[Token], at: usize) -> usize {
+    let mut depth = 0;
+    for (i, token) in tokens.iter().enumerate().skip(at) {
+        depth += i32::from(token.is('<')) - i32::from(token.is('>') && !tokens[i - 1].is('-'));
+        if depth == 0 {
+            return i + 1;
+        }
+    }
+    tokens.len()
+}
+
+/// The patterns of the arms between the braces of a match.
+fn patterns(arms: &[Token]) -> Vec<&[Token]> {
+    let arrow = |rest: &[Token]| rest.len() > 1 && rest[0].is('=') && rest[1].is('>');
+    let (mut out, mut at) = (Vec::new(), 0);
+    while at < arms.len() {
+        let end = first_mark(arms, at, &arrow);
+        out.push(&arms[at..end.min(arms.len())]);
+        let body = end + 2;
+        at = if arms.get(body).is_some_and(|t| t.is('{')) {
+            behind_brackets(arms, body)
+        } else {
+            first_mark(arms, body, &|rest| rest[0].is(','))
+        };
+        at += usize::from(arms.get(at).is_some_and(|t| t.is(',')));
+    }
+    out
+}
+
+/// How many matches over these types have an arm for anything else.
+fn count(tokens: &[Token], types: &[String]) -> usize {
+    let starts = tokens.iter().enumerate().filter(|(_, t)| t.word() == Some("match"));
+    let open = |rest: &[Token]| rest[0].is('{');
+    let bad = |at: usize| {
+        let from = first_mark(tokens, at + 1, &open);
+        let to = behind_brackets(tokens, from);
+        let arms = patterns(tokens.get(from + 1..to - 1).unwrap_or_default());
+        arms.iter().any(|p| names_one(p, types)) && arms.iter().any(|p| catches_all(p))
+    };
+    starts.filter(|(at, _)| bad(*at)).count()
+}
+
+#[test]
+fn no_instruction_is_anything_else() {
+    let mut found = BTreeMap::new();
+    for (folder, read) in crates() {
+        for source in &read.sources {
+            let matches = count(&source.tokens, &names(&folder, source));
+            if matches > 0 {
+                found.insert(format!("{folder}/src/{}", source.file), matches);
+            }
+        }
+    }
+    for (file, matches) in &found {
+        println!("    (\"{file}\", {matches}),");
+    }
+    println!("{} matches in {} files", found.values().sum::<usize>(), found.len());
+    let left: BTreeMap<String, usize> = LEFT.iter().map(|(file, n)| ((*file).to_owned(), *n)).collect();
+    for (file, matches) in &found {
+        let allowed = left.get(file).copied().unwrap_or(0);
+        assert!(
+            *matches <= allowed,
+            "{file}: {matches} matches over instructions have an arm for anything else"
+        );
+    }
+    for (file, allowed) in &left {
+        let matches = found.get(file).copied().unwrap_or(0);
+        assert!(matches >= *allowed, "{file}: only {matches} matches are left, the list says {allowed}");
+    }
+}
+
+#[test]
+fn an_arm_for_anything_else_is_found() {
+    let found = made(&[
+        ("lib.rs", "mod a; mod b; mod c;"),
+        (
+            "a.rs",
+            "use moire_program::ir::{Op, Tcgen05 as T}; fn f() {
+             match op { Op::Exit => g::<A, B>(), Op::Bra { to } if to > 1 => {} _ => {} }
+             match (&op, n) { (Op::Exit, _) => 1, (_, other) => other }
+             match tensor { Some(T::WaitLoad | T::WaitStore) => 1, Some(_) => 2, None => 3 }
+             match op { Op::Exit => match n { 1 => 2, _ => 3 }, other => h(other), } }",
+        ),
+        (
+            "b.rs",
+            "use moire_program::ir::Op; fn f() {
+             match op { Op::Exit => match n { 1 => 2, _ => 3 }, Op::Bra { .. } => 1 }
+             match op { Op::Exit => 1, Op::Bra { .. } if n => 2, Op::Bra { .. } => 3 }
+             let n = matches!(op, Op::Exit); match n { 1 => Op::Exit, _ => Op::ClusterWait } }
+             #[cfg(test)] mod tests { fn g() { match op { Op::Exit => 1, _ => 2 } } }",
+        ),
+        ("c.rs", "use moire_corpus::Op; fn f() { match op { Op::Put => 1, _ => 2 } }"),
+    ]);
+    let counts: Vec<usize> = found.sources.iter().map(|s| count(&s.tokens, &names("worker/x", s))).collect();
+    assert_eq!(counts, [0, 4, 0, 0]);
+}
