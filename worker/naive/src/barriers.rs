@@ -218,13 +218,14 @@ impl Scene<'_> {
     }
 
     fn deal(&self, object: Object, uses: &[Use]) -> Result<Vec<Phases>, Refusal> {
+        let most = u16::try_from(self.most(object, uses)).expect("an execution has fewer events");
         let mut assignments: Vec<Vec<u16>> = vec![vec![]];
         for (i, this) in uses.iter().enumerate() {
             let previous = (0..i).rev().find(|j| uses[*j].at.0 == this.at.0);
             let mut longer = Vec::new();
             for a in &assignments {
                 let least = previous.map_or(0, |j| a[j] + u16::from(uses[j].waits));
-                for phase in least..u16::try_from(uses.len()).expect("an execution has fewer events") {
+                for phase in least..most {
                     let mut a = a.clone();
                     a.push(phase);
                     longer.push(a);
@@ -236,6 +237,19 @@ impl Scene<'_> {
             assignments = longer;
         }
         Ok(assignments.iter().filter_map(|a| self.check_named(object, uses, a)).collect())
+    }
+
+    /// Most phases of a named barrier. All but the last are complete: each has as many lanes as the count says, or an arrival of
+    /// each thread that uses the barrier then or later.
+    fn most(&self, (_, cta, id, instance): Object, uses: &[Use]) -> usize {
+        let of = |t: usize| uses.iter().filter(|u| u.at.0 == t).count();
+        let lanes = uses.iter().map(|u| u128::from(u.lanes)).sum::<u128>();
+        let phases = match (uses.first().and_then(|u| u.count), instance) {
+            (Some(count), _) => lanes.checked_div(count).map(|n| n + 1),
+            (None, Some(_)) => uses.len().checked_div(self.written(cta, id, instance)).map(|n| n as u128 + 1),
+            (None, None) => (0..self.paths.len()).map(of).max().map(|n| n as u128),
+        };
+        phases.and_then(|n| usize::try_from(n).ok()).map_or(uses.len(), |n| n.min(uses.len()))
     }
 
     fn check_named(&self, (_, cta, id, instance): Object, uses: &[Use], phase: &[u16]) -> Option<Phases> {
