@@ -393,6 +393,30 @@ fn launches_are_found_for_what_is_left() {
 }
 
 #[test]
+fn a_way_that_only_some_launch_comes_to_is_looked_for() {
+    let found = |body: &str, counts: &[u64]| -> Vec<Option<u64>> {
+        left(body, counts).into_iter().map(|l| l.1.map(|l| l.0)).collect()
+    };
+    // Lane 40 comes to its branch if there are 41 times 64. The number of the lane alone decides the branch.
+    let lane = |shift: u32| {
+        format!(
+            "shr.u32 %r5, %r0, {shift}; setp.ge.u32 %p0, %r1, %r5; @%p0 bra A; setp.ne.u32 %p1, %r1, 40; @%p1 bra A; \
+             st.shared.u32 [%r4], %r1; A: bar.sync 0;"
+        )
+    };
+    assert!(found(&lane(6), &[64]).contains(&Some(4096)), "{:?}", found(&lane(6), &[64]));
+    assert_eq!(found(&lane(6), &[64, 4096]), []);
+    assert!(found(&lane(31), &[1 << 31]).contains(&None), "no number has lane 40 come there");
+    // A branch that numbers in the kernel alone decide goes one way.
+    let always =
+        "setp.ge.u32 %p0, %r0, 1; @!%p0 bra A; setp.eq.u32 %p1, 1, 2; @%p1 bra A; bar.sync 0; A: bar.sync 0;";
+    assert_eq!(found(always, &[0, 1]), []);
+    let table = "shr.u32 %r5, %r0, 9; min.u32 %r5, %r5, 1; ts: .branchtargets A, B; brx.idx %r5, ts; A: bar.sync 0; \
+                 B: ld.shared.u32 %r6, [%r4];";
+    assert_eq!(found(table, &[1]), [Some(512)], "the second target is also come to from the first one");
+}
+
+#[test]
 fn ways_that_no_launch_goes_are_not_asked() {
     // In a loop that goes up by four, as far as a multiple of four, there is always a next one.
     let four = "and.b32 %r5, %r0, 3; sub.u32 %r6, %r0, %r5; setp.eq.u32 %p0, %r6, 0; @%p0 bra E; mov.u32 %r7, 0; \

@@ -8,7 +8,8 @@
 //! those are depends on counts, and on no clock. A launch is clean only if everything that is asked of the kernel happens in it,
 //! or in another one that is clean. If the largest launch is clean, more are judged for what it leaves (`kernel/covering`). What is
 //! wrong with one of these is wrong with the kernel, with two exceptions. A hang is none if a larger grid with the same
-//! parameters does not hang. A launch whose rows may overlap shows nothing but what it covers.
+//! parameters does not hang. A launch whose rows may overlap, or with a very large number,
+//! shows nothing but what it covers; what is wrong with it is said.
 
 use crate::answer::Answer;
 use crate::input::{File, Source};
@@ -192,7 +193,11 @@ impl Judge<'_> {
                 .and_then(|run| search.excuse(run, &one.verdicts(), &one.lines(), one.is_unfinished()));
             let excused = excuse.is_some();
             out.taken.extend(excuse.map(|place| empty(&place, &one.verdicts())));
-            if excused || more.short {
+            if excused {
+                continue;
+            }
+            if let Some(why) = more.doubt {
+                out.taken.push(doubted(why, &one.verdicts(), &command));
                 continue;
             }
             let larger = one.run.as_ref().filter(|_| one.verdicts() == [Verdict::Hang]);
@@ -274,6 +279,14 @@ fn price(source: &Source) -> u64 {
 fn empty(place: &str, verdicts: &[Verdict]) -> Taken {
     let words = Verdicts(verdicts.to_vec()).words().join(", ");
     Taken { line: 0, text: format!("parameter {place} is not 0; with 0: {words}") }
+}
+
+/// That what is wrong with a launch is left out, why, and how it is decided.
+fn doubted(why: &str, verdicts: &[Verdict], command: &str) -> Taken {
+    let words = Verdicts(verdicts.to_vec()).words().join(", ");
+    let text =
+        format!("{words} is left out, because {why}; if such a launch is allowed, this decides: {command}");
+    Taken { line: 0, text }
 }
 
 /// Whether a hang of a smaller launch is one of the kernel: no launch with the same parameters and more CTAs goes without.

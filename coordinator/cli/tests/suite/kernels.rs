@@ -471,7 +471,26 @@ fn every_target_of_a_table_has_its_turn() {
     assert!(code == Some(0) && out.contains("parameter 1 (what) = "), "{out}{err}");
     let (code, out, err) = check(&text, &["--param", "1=1"]);
     assert!(code == Some(11) && out.starts_with("k.ptx: bounded(coverage)"), "{out}{err}");
-    assert!(out.contains("ld.weak.global.u32 (line 22) never runs") && out.contains("--param 1=0"), "{out}");
+    assert!(out.contains("brx.idx (line 20) never goes to line 22") && out.contains("--param 1=0"), "{out}");
+}
+
+#[test]
+fn a_way_that_is_hard_to_reach_is_not_taken_to_be_impossible() {
+    for (right, wrong, n) in [
+        ("lane-beyond.ptx", "lane-beyond-early.ptx", 4096),
+        ("table-second.ptx", "table-second-early.ptx", 16384),
+        ("negative.ptx", "negative-early.ptx", 2147483648u32),
+    ] {
+        let (code, out, err) = check(&ours(right), &[]);
+        assert!(code == Some(0) && !out.contains("left out"), "{right}: {out}{err}");
+        let (code, out, err) = check(&ours(wrong), &[]);
+        assert!(code == Some(11) && out.starts_with("k.ptx: bounded(coverage)"), "{wrong}: {out}{err}");
+        let left = "race is left out, because a parameter may be too large, or negative; if such a launch is allowed, \
+                    this decides: moire check k.ptx ";
+        assert!(out.contains(left) && out.contains(&format!("--param 1={n}")), "{wrong}: {out}");
+        let (code, out, err) = check(&ours(wrong), &["--param", &format!("1={n}")]);
+        assert!(code == Some(10) && out.starts_with("k.ptx: race\n"), "{wrong}: {out}{err}");
+    }
 }
 
 /// Sixteen updates of one word in any order, and a word that all four warps write.

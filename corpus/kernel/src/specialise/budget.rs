@@ -25,6 +25,15 @@ impl Budget {
         self.left.get()
     }
 
+    /// A smaller allowance for one launch. What it uses is to be taken from here by [`Budget::spend`].
+    pub(super) fn part(&self, most: u64) -> Budget {
+        Budget::new(most.min(self.left()))
+    }
+
+    pub(super) fn spend(&self, work: u64) {
+        self.left.set(self.left.get().saturating_sub(work));
+    }
+
     fn take(&self, statements: usize) {
         self.left.set(self.left.get().saturating_sub(statements as u64));
     }

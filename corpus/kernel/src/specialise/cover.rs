@@ -2,8 +2,9 @@
 //!
 //! Contract: a launch is surveyed, that is run ahead, and not explored. Candidates differ from a given launch in a parameter, in
 //! the grid along one axis, or in two of these, small numbers first. The values of a parameter are the small numbers, and those
-//! that the kernel writes where the goal depends on the parameter, with their neighbours and multiples. The number of surveys and
-//! their work are bounded, so what is found is a function of the kernel and the launch.
+//! that the kernel writes where the goal depends on the parameter, with their neighbours and multiples; then some far larger
+//! ones, the last of them negative. The number of surveys and their work are bounded, so what is found is a function of the
+//! kernel and the launch.
 
 use super::budget::Budget;
 use super::coverage::Met;
@@ -37,6 +38,22 @@ const VALUES: usize = 96;
 const TILES: (u64, [u64; 5]) = (16, [4, 5, 6, 8, 12]);
 /// Most values of each of two that are varied together.
 const PAIRED: usize = 9;
+/// Large values of a parameter that are tried if it is no length. What it counts may have no room for so many.
+const FAR: [u64; 11] = [
+    1 << 12,
+    1 << 13,
+    1 << 14,
+    1 << 16,
+    1 << 18,
+    1 << 20,
+    1 << 24,
+    1 << 28,
+    (1 << 31) - 1,
+    1 << 31,
+    (1 << 32) - 1,
+];
+/// The work of a survey with one of them, in statements.
+const FAR_WORK: u64 = 50_000;
 /// Most values that are tried one by one before a way of a guard is taken to be impossible.
 const EXHAUSTED: u64 = 128;
 
@@ -146,7 +163,8 @@ impl<'k> Cover<'k> {
             }
         }
         let all = (0..self.found.len()).filter(|n| self.meets(goal, *n, not));
-        let least = all.min_by_key(|n| (self.is_short(&self.found[*n].launch), self.found[*n].work))?;
+        let least =
+            all.min_by_key(|n| (self.doubt(&self.found[*n].launch).is_some(), self.found[*n].work))?;
         Some(self.found[least].clone())
     }
 
@@ -161,10 +179,14 @@ impl<'k> Cover<'k> {
         if matches!(goal, Goal::Runs(_) | Goal::Wraps(_) | Goal::Meets(_)) {
             return None;
         }
+        if self.found.iter().any(|found| self.goals.is_met(goal, &found.met)) {
+            return None;
+        }
         let depends = self.goals.depends(goal, met);
         let params = depends.params.iter().map(|p| Part::Param(p.0, p.1));
         let axes = (0..3).filter(|n| depends.axes[*n]).map(Part::Axis);
         match params.chain(axes).collect::<Vec<_>>().as_slice() {
+            [] if !self.goals.is_fixed(goal) => None,
             [] if !self.block => Some(Impossible::Fixed),
             [] => (!self.other_blocks(goal)).then(|| {
                 Impossible::Tried(format!("in CTAs of {} threads", BLOCKS.map(|b| b.to_string()).join(", ")))
@@ -187,11 +209,9 @@ impl<'k> Cover<'k> {
         let sum = depends.numbers.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
         let last = sum.saturating_mul(2).saturating_add(2);
         let (free, first, most, of) = match part {
-            Part::Param(index, 0) => {
-                (self.params.contains(&(index, 0)), 0, EXHAUSTED, format!("parameter {index}"))
-            }
             Part::Param(index, at) => {
-                (self.params.contains(&(index, at)), 0, EXHAUSTED, format!("parameter {index}+{at}"))
+                let place = if at == 0 { index.to_string() } else { format!("{index}+{at}") };
+                (self.params.contains(&(index, at)), 0, EXHAUSTED, format!("parameter {place}"))
             }
             Part::Block => (false, 0, 0, String::new()),
             Part::Axis(n) => (
@@ -209,14 +229,20 @@ impl<'k> Cover<'k> {
         none.then(|| Impossible::Tried(format!("with {of} from {first} to {last}")))
     }
 
-    /// Whether a parameter from which addresses are computed has a value with which rows may overlap, or a pointer is null.
-    pub fn is_short(&self, launch: &Launch) -> bool {
-        let below = |field: &(u16, u32), least: u64| {
-            let value = value(self.kernel, launch, &need(*field));
-            self.params.contains(field) && value.is_some_and(|v| v < least)
+    /// Why what is wrong with a launch need not be wrong with the kernel: a parameter from which addresses are computed has a
+    /// value with which rows may overlap, a pointer is null, or a number is one of the large ones.
+    pub fn doubt(&self, launch: &Launch) -> Option<&'static str> {
+        let any = |all: &BTreeSet<(u16, u32)>, is: &dyn Fn(u64) -> bool| {
+            let value = |field: &(u16, u32)| value(self.kernel, launch, &need(*field));
+            all.intersection(&self.params).filter_map(value).any(is)
         };
-        self.strides.iter().any(|field| below(field, LENGTHS[0]))
-            || self.pointers.iter().any(|field| below(field, 1))
+        if any(&self.strides, &|v| v < LENGTHS[0]) {
+            return Some("rows of fewer than 128 bytes or elements may overlap");
+        }
+        if any(&self.pointers, &|v| v == 0) {
+            return Some("a pointer is null");
+        }
+        self.is_far(launch).then_some("a parameter may be too large, or negative")
     }
 
     /// The parameter that is 0, if it may be varied, and whether addresses are computed from it. None if there are several.
@@ -227,18 +253,27 @@ impl<'k> Cover<'k> {
         all.next().is_none().then_some((one, self.strides.contains(&one)))
     }
 
+    /// Whether a parameter has one of the large values.
+    fn is_far(&self, launch: &Launch) -> bool {
+        let value = |field: &(u16, u32)| value(self.kernel, launch, &need(*field));
+        self.params.iter().filter_map(value).any(|v| FAR.contains(&v))
+    }
+
     /// Surveys a launch, unless that has been done.
     fn survey(&mut self, launch: Launch) -> Option<usize> {
         let key = (launch.grid, launch.block, launch.params.clone(), launch.fields.clone());
         if let Some(known) = self.seen.get(&key) {
             return *known;
         }
-        let before = self.budget.left();
-        if self.seen.len() >= SURVEYS || before == 0 {
+        if self.seen.len() >= SURVEYS || self.budget.left() == 0 {
             return None;
         }
-        let found = survey(self.kernel, &launch, &self.budget, self.choosing).ok();
-        let work = before - self.budget.left();
+        let most = if self.is_far(&launch) { FAR_WORK } else { u64::MAX };
+        let part = self.budget.part(most);
+        let whole = part.left();
+        let found = survey(self.kernel, &launch, &part, self.choosing).ok();
+        let work = whole - part.left();
+        self.budget.spend(work);
         let number = found.map(|c| {
             self.found.push(Found { launch, met: c.met, work });
             self.found.len() - 1
@@ -267,6 +302,10 @@ impl<'k> Cover<'k> {
                 out.extend(values.iter().map(|v| self.with(base, *part, *v)));
             }
         }
+        let counts = parts.iter().map(|part| part.0).filter(|part| self.counts(*part));
+        for part in counts {
+            out.extend(self.bases.first().into_iter().flat_map(|b| FAR.map(|v| self.with(b, part, v))));
+        }
         for (n, (one, values)) in parts.iter().enumerate() {
             for (other, others) in &parts[n + 1..] {
                 for (v, w) in pairs(values, others) {
@@ -277,6 +316,12 @@ impl<'k> Cover<'k> {
             }
         }
         out
+    }
+
+    /// Whether it is a parameter that is neither a length nor a pointer.
+    fn counts(&self, part: Part) -> bool {
+        let Part::Param(index, at) = part else { return false };
+        !self.strides.contains(&(index, at)) && !self.pointers.contains(&(index, at))
     }
 
     fn with(&self, base: &Launch, part: Part, v: u64) -> Launch {

@@ -94,6 +94,8 @@ pub struct Met {
     pub(super) waits: BTreeSet<usize>,
     /// Statements that run in a second pass of a loop, with the first statement of the loop.
     pub(super) again: BTreeSet<(usize, usize)>,
+    /// Targets that tables of branches go to, after the place of the table.
+    pub(super) chosen: BTreeSet<(usize, usize)>,
     /// Statements that wait twice for one mbarrier.
     pub(super) rewaits: BTreeSet<usize>,
     /// By address of the mbarrier in its CTA: the statements that wait for it, and whether some warp does so in a second phase.
@@ -140,6 +142,7 @@ impl Met {
         }
         self.waits.extend(&other.waits);
         self.again.extend(&other.again);
+        self.chosen.extend(&other.chosen);
         self.rewaits.extend(&other.rewaits);
         self.beside.iter_mut().zip(other.beside).for_each(|(own, theirs)| *own |= theirs);
         for (at, (places, wraps)) in &other.awaited {
@@ -235,6 +238,11 @@ impl Course {
     /// The statement runs in a second pass of a loop.
     pub(super) fn again(&mut self, pc: usize, first: usize) {
         self.met.again.insert((pc, first));
+    }
+
+    /// The table of branches at this place goes there.
+    pub(super) fn choose(&mut self, pc: usize, target: usize) {
+        self.met.chosen.insert((pc, target));
     }
 
     pub(super) fn pass(&mut self, first: usize, passes: u32) {

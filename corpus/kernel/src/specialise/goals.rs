@@ -2,7 +2,8 @@
 //!
 //! Contract: a goal is asked if some launch can be expected to meet it, and its absence can hide a mistake:
 //!
-//! - each statement that synchronises or stores runs, and each target of a table of branches;
+//! - each statement that synchronises or stores runs, and each table of branches goes to each of its targets, but for those that
+//!   fail or exit;
 //! - the guard of each branch, and of each such statement, goes both ways if a launch decides it: it depends on parameters,
 //!   the grid, or the numbers of threads, and on no data. A way into a failed check, or to an exit with nothing on it, is not
 //!   asked. If both ways only compute and load until they meet, it is enough that all these loads run;
@@ -29,6 +30,8 @@ pub enum Goal {
     Runs(usize),
     /// Its guard holds (`true`), or fails, for some lane.
     Goes(usize, bool),
+    /// The table of branches at the first place goes to the second.
+    Chooses(usize, usize),
     /// The loop that starts there passes twice.
     Repeats(usize),
     /// The statement runs in two passes of the loop that starts at the second place.
@@ -58,10 +61,8 @@ pub struct Goals {
     global: BTreeSet<u32>,
     /// Where branches go.
     targets: BTreeMap<usize, usize>,
-    /// Where tables of branches go, but for failed checks and exits.
-    tables: BTreeSet<usize>,
-    /// What decides where they go.
-    chosen: Depends,
+    /// Where tables of branches go, but for failed checks and exits, with what decides it.
+    tables: BTreeMap<usize, (BTreeSet<usize>, Depends)>,
 }
 
 /// Whether a way of a guard has to be gone.
@@ -78,6 +79,8 @@ enum Asked {
 #[derive(Clone, Debug)]
 struct Guarded {
     depends: Depends,
+    /// Each lane that comes to it in some launch does so in every launch, or all of them go the same way.
+    fixed: bool,
     /// Whether it has to fail, and to hold.
     asked: [Asked; 2],
     /// The loads on both ways until they meet, if nothing else is on them that others see.
@@ -102,23 +105,27 @@ impl Goals {
             axes: axes(kernel, &slices),
             global: global(kernel),
             targets: (0..kernel.body.len()).filter_map(branch).collect(),
-            tables: BTreeSet::new(),
-            chosen: chosen(kernel, &slices),
+            tables: BTreeMap::new(),
         };
-        goals.tables = goals.tables(kernel);
+        goals.tables = goals.tables(kernel, &slices);
         goals.guards = goals.asked(kernel, &slices, &acts);
         goals.loops = spans(kernel).into_iter().filter_map(|l| goals.counted(kernel, &slices, l)).collect();
         goals
     }
 
     /// The targets of tables of branches behind which something happens.
-    fn tables(&self, kernel: &Kernel) -> BTreeSet<usize> {
+    fn tables(&self, kernel: &Kernel, slices: &Slices<'_>) -> BTreeMap<usize, (BTreeSet<usize>, Depends)> {
         let (fails, leaves) = (fails(kernel), leaves(kernel));
         let is = |all: &[bool], to: usize| all.get(to) == Some(&true);
-        let table = |pc: &usize| matches!(kernel.body[*pc].what, What::Table { .. });
-        let all = (0..kernel.body.len()).filter(table).flat_map(|pc| self.next[pc].iter().copied());
-        let plain = |to: &usize| kernel.body.get(*to).is_some_and(|s| s.guard.is_none());
-        all.filter(|to| plain(to) && !is(&fails, *to) && !is(&leaves, *to)).collect()
+        let asked = |to: &usize| !is(&fails, *to) && !is(&leaves, *to);
+        let one = |pc: usize| match kernel.body[pc].what {
+            What::Table { index, table } => {
+                let all = kernel.tables.get(table)?.iter().copied().filter(asked).collect();
+                Some((pc, (all, slices.of(pc, index))))
+            }
+            _ => None,
+        };
+        (0..kernel.body.len()).filter_map(one).collect()
     }
 
     fn asked(
@@ -144,7 +151,9 @@ impl Goals {
             let branches = matches!(kernel.body[pc].what, What::Branch { .. });
             let depends = slices.of(pc, guard.reg);
             let quiet = if branches { self.quiet(kernel, pc, meets[pc]) } else { None };
-            (!depends.data).then_some((pc, Guarded { depends, asked: [fails, holds], quiet }))
+            let constant = depends.is_fixed() && !depends.thread;
+            let fixed = constant || (depends.is_fixed() && slices.to(pc).is_fixed());
+            (!depends.data).then_some((pc, Guarded { depends, fixed, asked: [fails, holds], quiet }))
         };
         (0..kernel.body.len()).filter_map(one).collect()
     }
@@ -206,6 +215,7 @@ impl Goals {
                 let (taken, passed) = (target == Some(to), *to == pc + 1);
                 (taken && !passed && impossible.contains(&Goal::Goes(pc, true)))
                     || (passed && !taken && target.is_some() && impossible.contains(&Goal::Goes(pc, false)))
+                    || impossible.contains(&Goal::Chooses(pc, *to))
             };
             work.extend(self.next[pc].iter().filter(|to| !shut(to)));
         }
@@ -215,8 +225,11 @@ impl Goals {
     /// The goals that launches together have not met, without those that are known to be impossible.
     pub fn left(&self, met: &Met, impossible: &BTreeSet<Goal>) -> BTreeSet<Goal> {
         let reachable = self.reachable(impossible);
-        let runs = self.acts.iter().chain(&self.tables);
+        let runs = self.acts.iter();
         let runs = runs.filter(|pc| !met.is_reached(**pc) && reachable[**pc]).map(|pc| Goal::Runs(*pc));
+        let tables = self.tables.iter().filter(|(pc, _)| reachable[**pc]);
+        let chooses = tables.flat_map(|(pc, (all, _))| all.iter().map(|to| Goal::Chooses(*pc, *to)));
+        let chooses = chooses.filter(|goal| !self.is_met(*goal, met));
         let goes = self.goes(met, Asked::Always);
         let goes = goes.filter(|g| !matches!(g, Goal::Goes(pc, true) if self.acts.binary_search(pc).is_ok()));
         let again = self.loops.keys().filter(|first| {
@@ -228,8 +241,13 @@ impl Goals {
             .iter()
             .filter(|(_, (places, wraps))| !wraps && self.in_loops(places).next().is_some());
         let wraps = wraps.map(|(at, _)| Goal::Wraps(*at));
-        let all =
-            runs.chain(goes).chain(repeats).chain(wraps).chain(self.again(met)).chain(self.rewaits(met));
+        let all = runs
+            .chain(goes)
+            .chain(chooses)
+            .chain(repeats)
+            .chain(wraps)
+            .chain(self.again(met))
+            .chain(self.rewaits(met));
         all.filter(|goal| !impossible.contains(goal)).collect()
     }
 
@@ -286,6 +304,7 @@ impl Goals {
         match goal {
             Goal::Runs(pc) => met.is_reached(pc),
             Goal::Goes(pc, holds) => met.goes(pc, holds),
+            Goal::Chooses(pc, to) => met.chosen.contains(&(pc, to)),
             Goal::Repeats(first) => {
                 met.passes.get(&first).is_some_and(|p| *p >= 2) || met.waits.contains(&first)
             }
@@ -309,6 +328,7 @@ impl Goals {
             Goal::Runs(pc) | Goal::Goes(pc, _) => {
                 self.guards.get(&pc).into_iter().for_each(|g| out.join(&g.depends));
             }
+            Goal::Chooses(pc, _) => self.tables.get(&pc).into_iter().for_each(|t| out.join(&t.1)),
             Goal::Repeats(first) | Goal::Again(_, first) => {
                 self.loops.get(&first).into_iter().for_each(|l| out.join(&l.1));
             }
@@ -324,10 +344,20 @@ impl Goals {
 
     /// Everything that some guard or loop of the kernel depends on.
     pub(super) fn all(&self) -> Depends {
-        let mut out = self.chosen.clone();
+        let mut out = Depends::default();
+        self.tables.values().filter(|t| !t.1.data).for_each(|t| out.join(&t.1));
         self.guards.values().for_each(|g| out.join(&g.depends));
         self.loops.values().for_each(|l| out.join(&l.1));
         out
+    }
+
+    /// Whether what decides a goal is the same in all launches with the same CTAs.
+    pub(super) fn is_fixed(&self, goal: Goal) -> bool {
+        match goal {
+            Goal::Goes(pc, _) => self.guards.get(&pc).is_some_and(|g| g.fixed),
+            Goal::Chooses(pc, _) => self.tables.get(&pc).is_some_and(|t| t.1.is_fixed() && !t.1.thread),
+            _ => false,
+        }
     }
 
     /// A goal in words, with its line: what the kernel has there, and what no launch does with it.
@@ -342,6 +372,7 @@ impl Goals {
                 (None, true) => (line(pc), text(pc), "never runs".to_owned()),
                 (None, false) => (line(pc), text(pc), "is run by every lane".to_owned()),
             },
+            Goal::Chooses(pc, to) => (line(pc), text(pc), format!("never goes to line {}", line(to))),
             Goal::Repeats(first) => {
                 let last = self.loops.get(&first).map_or(0, |l| line(l.0));
                 (line(first), format!("loop to line {last}"), "never runs twice".to_owned())
@@ -357,17 +388,6 @@ impl Goals {
             Goal::Meets(_) => (0, String::new(), "is launched with one cluster only".to_owned()),
         }
     }
-}
-
-/// What decides where tables of branches go, as far as a launch does.
-fn chosen(kernel: &Kernel, slices: &Slices<'_>) -> Depends {
-    let index = |(pc, s): (usize, &Statement)| match s.what {
-        What::Table { index, .. } => Some(slices.of(pc, index)),
-        _ => None,
-    };
-    let mut out = Depends::default();
-    kernel.body.iter().enumerate().filter_map(index).filter(Depends::is_free).for_each(|d| out.join(&d));
-    out
 }
 
 /// The axes along which CTAs do different things: the place of a CTA decides an address, or whether a statement runs. A kernel

@@ -521,6 +521,7 @@ impl<'r> Run<'r> {
         let targets = self.round().kernel.tables.get(table).map(Vec::as_slice).unwrap_or_default();
         match usize::try_from(n).ok().and_then(|n| targets.get(n)) {
             Some(target) => {
+                self.warp.out.course.choose(state.pc, *target);
                 state.back = *target <= state.pc;
                 if state.back {
                     self.pass(state, *target, true);

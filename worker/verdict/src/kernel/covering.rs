@@ -53,8 +53,8 @@ pub(crate) struct Search<'c> {
 /// A launch that is worth judging.
 pub(crate) struct More {
     pub(crate) candidate: Candidate,
-    /// A row that it computes addresses with may be too short: what is wrong with it need not be wrong with the kernel.
-    pub(crate) short: bool,
+    /// Why what is wrong with it need not be wrong with the kernel.
+    pub(crate) doubt: Option<&'static str>,
 }
 
 impl Covering {
@@ -125,9 +125,9 @@ impl Search<'_> {
             return if open { self.next() } else { None };
         };
         self.judged.push(launch.clone());
-        let short = self.cover.is_short(&launch);
+        let doubt = self.cover.doubt(&launch);
         match self.covering.candidate(launch) {
-            Ok(candidate) => Some(More { candidate, short }),
+            Ok(candidate) => Some(More { candidate, doubt }),
             Err(_) => self.next(),
         }
     }

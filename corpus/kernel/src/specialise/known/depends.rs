@@ -35,6 +35,11 @@ impl Depends {
         !self.data && (!self.params.is_empty() || self.axes.contains(&true))
     }
 
+    /// Whether nothing that a launch or data decides belongs to it.
+    pub(crate) fn is_fixed(&self) -> bool {
+        !self.data && !self.is_free()
+    }
+
     pub(crate) fn join(&mut self, other: &Depends) {
         self.params.extend(&other.params);
         self.numbers.extend(&other.numbers);
@@ -121,6 +126,24 @@ impl<'k> Slices<'k> {
                     work.extend(self.effects[at].1.iter().copied().chain(guard).map(|r| (at, r)));
                 }
             }
+        }
+        out
+    }
+
+    /// What the branches depend on that decide whether a lane comes to a place.
+    pub(crate) fn to(&self, pc: usize) -> Depends {
+        let (mut out, mut seen) = (Depends::default(), BTreeSet::new());
+        let mut work = self.deciding[pc].clone();
+        while let Some(branch) = work.pop() {
+            if !seen.insert(branch) {
+                continue;
+            }
+            match (self.kernel.body[branch].guard, &self.kernel.body[branch].what) {
+                (Some(guard), _) => out.join(&self.of(branch, guard.reg)),
+                (None, What::Table { index, .. }) => out.join(&self.of(branch, *index)),
+                (None, _) => {}
+            }
+            work.extend(&self.deciding[branch]);
         }
         out
     }
