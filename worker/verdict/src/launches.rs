@@ -197,7 +197,12 @@ impl Judge<'_> {
                 continue;
             }
             if let Some(why) = more.doubt {
-                out.taken.push(doubted(why, &one.verdicts(), &command));
+                let taken = doubted(why, &one.verdicts(), &command);
+                // The first launch of several that are left out for one reason is enough.
+                let same = |t: &Taken| t.text.split(';').next() == taken.text.split(';').next();
+                if !out.taken.iter().any(same) {
+                    out.taken.push(taken);
+                }
                 continue;
             }
             let larger = one.run.as_ref().filter(|_| one.verdicts() == [Verdict::Hang]);
