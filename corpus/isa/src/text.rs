@@ -117,20 +117,8 @@ pub(crate) fn dotted(words: &[&str]) -> String {
 
 /// The known word with the least edit distance, if it is near.
 pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    let best = known.iter().map(|k| (distance(word, k), *k)).min()?;
+    let best = known.iter().map(|k| (strsim::levenshtein(word, k), *k)).min()?;
     (best.0 > 0 && best.0 <= 1 + word.len() / 4).then_some(best.1)
-}
-
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.bytes().enumerate() {
-            let next = (corner + usize::from(x != y)).min(row[j] + 1).min(row[j + 1] + 1);
-            corner = std::mem::replace(&mut row[j + 1], next);
-        }
-    }
-    row[b.len()]
 }
 
 /// A cursor over one instruction.

@@ -44,28 +44,12 @@ pub struct Position {
     pub column: u32,
 }
 
-/// The known name closest to `word`, if it is close enough to be a typing error.
+/// The known name closest to `word`, case ignored, if it is close enough to be a typing error.
 pub fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = word.to_ascii_lowercase();
     known
-        .map(|k| (distance(word, k), k))
+        .map(|k| (strsim::levenshtein(&lower, &k.to_ascii_lowercase()), k))
         .filter(|(d, k)| *d <= 1 + k.len().max(word.len()) / 4)
         .min()
         .map(|(_, k)| k)
-}
-
-/// Levenshtein distance of two short names, ASCII case ignored.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let substitute = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = substitute.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
