@@ -26,10 +26,11 @@ pub(crate) fn admit(program: &Program) -> Result<(), Stop> {
     if aliased || shared {
         return refuse("several names of one object");
     }
-    let beyond = |op: &Op| match op {
-        Op::Tile(_) => Some("a tile block"),
-        Op::Control(Control::Ignored(Ignored::SetMaxRegisters { inc: true, .. })) => Some("setmaxnreg.inc"),
-        _ => None,
+    let waits =
+        |op: &Op| matches!(op, Op::Control(Control::Ignored(Ignored::SetMaxRegisters { inc: true, .. })));
+    let beyond = |op: &Op| match waits(op) {
+        true => Some("setmaxnreg.inc"),
+        false => matches!(op, Op::Tile(_)).then_some("a tile block"),
     };
     let mut all = program.threads.iter().flat_map(|t| &t.body);
     match all.find_map(|i| Some((beyond(&i.op)?, i.line))) {

@@ -60,7 +60,10 @@ pub(super) fn allocator(e: &mut Engine<'_>, s: &mut State, at: At<'_>, op: &Tcge
             let value = u32::try_from(value).ok().filter(|v| v >> 16 == 0);
             put(e, s, at, op, (peer, columns, fits, *exclusive), value.and_then(slot_of))
         }
-        _ => relinquish(e, s, at, op, peer),
+        Tcgen05::Relinquish { .. } => relinquish(e, s, at, op, peer),
+        Tcgen05::Load(_) | Tcgen05::Store(_) | Tcgen05::WaitLoad | Tcgen05::WaitStore => Ok(true),
+        Tcgen05::Copy { .. } | Tcgen05::Shift { .. } | Tcgen05::Mma(_) | Tcgen05::Commit(_) => Ok(true),
+        Tcgen05::FenceBefore | Tcgen05::FenceAfter => Ok(true),
     }
 }
 

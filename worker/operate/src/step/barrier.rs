@@ -14,47 +14,54 @@ use crate::planted::Planted;
 use crate::record::{Barrier, What};
 use crate::rows;
 use crate::state::{Meeting, State};
-use moire_program::ir::{BarKind, Control, Instr, MbarrierOp, Op, Tcgen05};
+use moire_program::ir::{BarKind, Exchange, Instr, MbarrierOp, Op, Operand, Tcgen05};
 
 /// Lanes of all threads of a CTA.
 fn lanes_of(e: &Engine<'_>, cta: usize) -> u32 {
     e.layout.ctas[cta].iter().map(|t| e.program.threads[*t].place.lanes().count_ones()).sum()
 }
 
-/// `bar`, `bar.warp.sync`. Returns whether the thread goes on.
-pub(super) fn meet(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<bool, Stop> {
-    let (barrier, count, waits) = match &at.instr.op {
-        Op::Bar { kind: BarKind::Red { .. }, .. } => return Err(at.abstain("bar.red")),
-        Op::Bar { instance: Some(_), .. } => return Err(at.abstain("a barrier without phases")),
-        Op::Bar { kind, id, count, instance: None } => {
-            let id = known(e, s, at, *id)?.cast_signed();
-            let count = match count {
-                Some(count) => Some(
-                    u32::try_from(known(e, s, at, *count)?)
-                        .map_err(|_| at.abstain("a barrier count that is no number of threads"))?,
-                ),
-                None => None,
-            };
-            let part = count.filter(|n| *n != lanes_of(e, at.cta));
-            (Barrier::Cta { cta: at.cta, id, part }, count, *kind == BarKind::Sync)
-        }
-        Op::WarpSync { mask } => {
-            let mask = crate::value::low(known(e, s, at, *mask)?, 32);
-            let place = &e.program.threads[at.thread].place;
-            let alone = place.lane().is_none().then_some(at.thread);
-            let mask = u32::try_from(mask).unwrap_or(u32::MAX);
-            if place.mask & !mask != 0 {
-                return Err(at.abstain("a lane at a barrier of others"));
-            }
-            (Barrier::Warp { cta: at.cta, warp: place.warp, mask, alone }, None, true)
-        }
-        Op::Control(control) => match lanes_meet(e, s, at, control)? {
-            Some(barrier) => (barrier, None, true),
-            None => return Ok(true),
-        },
-        _ => return Ok(true),
-    };
-    come(e, s, at, (barrier, count, waits))
+/// `bar` of a kind, a number and perhaps a count. Returns whether the thread goes on.
+pub(super) fn bar(
+    e: &mut Engine<'_>,
+    s: &mut State,
+    at: At<'_>,
+    (kind, id, count): (BarKind, Operand, Option<Operand>),
+) -> Result<bool, Stop> {
+    if matches!(kind, BarKind::Red { .. }) {
+        return Err(at.abstain("bar.red"));
+    }
+    let id = known(e, s, at, id)?.cast_signed();
+    let threads =
+        |n| u32::try_from(n).map_err(|_| at.abstain("a barrier count that is no number of threads"));
+    let count = count.map(|count| threads(known(e, s, at, count)?)).transpose()?;
+    let part = count.filter(|n| *n != lanes_of(e, at.cta));
+    come(e, s, at, (Barrier::Cta { cta: at.cta, id, part }, count, kind == BarKind::Sync))
+}
+
+/// `bar.warp.sync`. Returns whether the thread goes on.
+pub(super) fn warp(e: &mut Engine<'_>, s: &mut State, at: At<'_>, mask: Operand) -> Result<bool, Stop> {
+    let mask = crate::value::low(known(e, s, at, mask)?, 32);
+    let place = &e.program.threads[at.thread].place;
+    let alone = place.lane().is_none().then_some(at.thread);
+    let mask = u32::try_from(mask).unwrap_or(u32::MAX);
+    if place.mask & !mask != 0 {
+        return Err(at.abstain("a lane at a barrier of others"));
+    }
+    come(e, s, at, (Barrier::Warp { cta: at.cta, warp: place.warp, mask, alone }, None, true))
+}
+
+/// An exchange of a form, or an election, among the lanes of a mask. Returns whether the thread goes on.
+pub(super) fn exchange(
+    e: &mut Engine<'_>,
+    s: &mut State,
+    at: At<'_>,
+    among: (Option<Exchange>, Operand),
+) -> Result<bool, Stop> {
+    match lanes_meet(e, s, at, among)? {
+        Some(barrier) => come(e, s, at, (barrier, None, true)),
+        None => Ok(true),
+    }
 }
 
 /// Arrives at a barrier that names so many threads, or none, and may wait there. Returns whether the thread goes on.
@@ -100,13 +107,13 @@ fn come(
 }
 
 /// Where lanes of several threads meet in an exchange or an election. `None` if the thread is alone: nothing waits.
-fn lanes_meet(e: &Engine<'_>, s: &State, at: At<'_>, control: &Control) -> Result<Option<Barrier>, Stop> {
-    let (form, mask) = match control {
-        Control::Elect { mask, .. } => (None, mask),
-        Control::Collective(c) => (Some(c.form), &c.mask),
-        _ => return Ok(None),
-    };
-    let mask = u32::try_from(crate::value::low(known(e, s, at, *mask)?, 32)).unwrap_or(u32::MAX);
+fn lanes_meet(
+    e: &Engine<'_>,
+    s: &State,
+    at: At<'_>,
+    (form, mask): (Option<Exchange>, Operand),
+) -> Result<Option<Barrier>, Stop> {
+    let mask = u32::try_from(crate::value::low(known(e, s, at, mask)?, 32)).unwrap_or(u32::MAX);
     let place = &e.program.threads[at.thread].place;
     if place.mask & !mask != 0 {
         return Err(at.abstain("a lane at an exchange of others"));
@@ -152,9 +159,8 @@ fn takes_part(e: &Engine<'_>, thread: usize, (warp, name): (u16, &str)) -> bool 
 }
 
 /// Whether other threads take part in an election.
-pub(super) fn elects_together(e: &Engine<'_>, s: &State, at: At<'_>) -> bool {
-    let Op::Control(control @ Control::Elect { .. }) = &at.instr.op else { return false };
-    !matches!(lanes_meet(e, s, at, control), Ok(None))
+pub(super) fn elects_together(e: &Engine<'_>, s: &State, at: At<'_>, mask: Operand) -> bool {
+    !matches!(lanes_meet(e, s, at, (None, mask)), Ok(None))
 }
 
 /// Abstains where the same barrier is used with different counts.
@@ -249,48 +255,46 @@ fn complete(e: &mut Engine<'_>, s: &mut State, barrier: Barrier, line: u32) -> R
     Ok(())
 }
 
-/// `barrier.cluster.arrive`, `barrier.cluster.wait`. Returns whether the thread goes on.
-pub(super) fn cluster(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<bool, Stop> {
+/// `barrier.cluster.arrive`
+pub(super) fn cluster_arrive(e: &mut Engine<'_>, s: &mut State, at: At<'_>, relaxed: bool) {
     let cluster = e.layout.clusters[at.cta][0];
     let barrier = s.clusters.entry(cluster).or_default();
-    match &at.instr.op {
-        Op::ClusterArrive { relaxed } => {
-            if barrier.arrived.contains(&at.thread) || barrier.open.contains(&at.thread) {
-                against(e, at, "arrives at the cluster barrier again, without a wait for its last arrival");
-                return Ok(true);
-            }
-            barrier.arrived.insert(at.thread);
-            let bare = *relaxed && !e.settings.relaxed_cluster_synchronises;
-            let mut held = published(e, s, at.thread);
-            if bare {
-                let none = vec![0; s.rows.words];
-                (row::BASE..e.carriers.vector()).for_each(|level| held.replace(level, &none));
-            }
-            deliver(e, s, Carrier::Cluster(cluster, false), &held);
-            if *relaxed {
-                fenced_inits(e, s, at.thread, cluster);
-            }
-            cluster_complete(e, s, cluster);
-            Ok(true)
-        }
-        _ => {
-            if barrier.arrived.contains(&at.thread) {
-                return Ok(false);
-            }
-            if !barrier.open.remove(&at.thread) {
-                against(e, at, "waits at the cluster barrier without an arrival");
-                return Ok(false);
-            }
-            let over = barrier.open.is_empty();
-            let first = e.carriers.first(Carrier::Cluster(cluster, true));
-            let held = vector(e, s, first);
-            learn(e, s, at.thread, &held, Reach { ordered: true, levels: true, completed: false });
-            if over {
-                empty(e, s, first);
-            }
-            Ok(true)
-        }
+    if barrier.arrived.contains(&at.thread) || barrier.open.contains(&at.thread) {
+        return against(e, at, "arrives at the cluster barrier again, without a wait for its last arrival");
     }
+    barrier.arrived.insert(at.thread);
+    let bare = relaxed && !e.settings.relaxed_cluster_synchronises;
+    let mut held = published(e, s, at.thread);
+    if bare {
+        let none = vec![0; s.rows.words];
+        (row::BASE..e.carriers.vector()).for_each(|level| held.replace(level, &none));
+    }
+    deliver(e, s, Carrier::Cluster(cluster, false), &held);
+    if relaxed {
+        fenced_inits(e, s, at.thread, cluster);
+    }
+    cluster_complete(e, s, cluster);
+}
+
+/// `barrier.cluster.wait`. Returns whether the thread goes on.
+pub(super) fn cluster_wait(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> bool {
+    let cluster = e.layout.clusters[at.cta][0];
+    let barrier = s.clusters.entry(cluster).or_default();
+    if barrier.arrived.contains(&at.thread) {
+        return false;
+    }
+    if !barrier.open.remove(&at.thread) {
+        against(e, at, "waits at the cluster barrier without an arrival");
+        return false;
+    }
+    let over = barrier.open.is_empty();
+    let first = e.carriers.first(Carrier::Cluster(cluster, true));
+    let held = vector(e, s, first);
+    learn(e, s, at.thread, &held, Reach { ordered: true, levels: true, completed: false });
+    if over {
+        empty(e, s, first);
+    }
+    true
 }
 
 /// A rule of a barrier that an arrival breaks (9.7.13.1, 9.7.13.3). The arrival counts for nothing.

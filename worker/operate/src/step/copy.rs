@@ -11,10 +11,9 @@ use crate::planted::Planted;
 use crate::record::{Access, Object, Part, Via, What};
 use crate::rows::{self, Rows, both};
 use crate::state::{Added, Completion, State};
-use crate::value::Val;
 use moire_program::ir::{
-    Address, AsyncCopy, BulkCopy, BulkDone, BulkEnd, Control, Op, Operand, RemoteOrder, RemoteWrite, Scope,
-    SmallCopy, SmallPart, TENSORMAP_BYTES, TensorBox,
+    Address, AsyncCopy, BulkCopy, BulkDone, BulkEnd, Operand, RemoteOrder, RemoteWrite, Scope, SmallCopy,
+    SmallPart, TENSORMAP_BYTES, TensorBox,
 };
 
 /// Bytes of an answer of launch control.
@@ -365,31 +364,25 @@ fn remote(e: &mut Engine<'_>, s: &mut State, at: At<'_>, write: &RemoteWrite) ->
     reported(e, s, at, &accesses, &targets, each * count)
 }
 
-/// Launch control. Its answers are data that no instruction here computes with.
-pub(super) fn control(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<(), Stop> {
-    match &at.instr.op {
-        Op::Control(Control::TryCancel { multicast, addr, mbarrier, .. }) => {
-            s.threads[at.thread].copies += u32::from(e.mode.instances);
-            let (data, done) = (address(e, s, at, addr)?, address(e, s, at, mbarrier)?);
-            let targets = if *multicast {
-                let ranks = e.layout.clusters[at.cta].len() as u128;
-                (0..ranks).map(|rank| there(e, at, data, Some(done), rank)).collect::<Result<Vec<_>, _>>()?
-            } else {
-                vec![Target { data, done: Some(object_at(e, at, done)?) }]
-            };
-            let mut accesses = Vec::new();
-            for target in &targets {
-                let span = bytes_at(e, at, target.data, CANCEL_BYTES)?;
-                accesses.push(Access { span, writes: true, via: Via::Async, part: Part::Copy });
-            }
-            reported(e, s, at, &accesses, &targets, CANCEL_BYTES)
-        }
-        Op::Control(Control::QueryCancel { dst, .. }) => {
-            for reg in dst.iter().flatten() {
-                s.threads[at.thread].regs[reg.index()] = Val::Unknown;
-            }
-            Ok(())
-        }
-        _ => Ok(()),
+/// `clusterlaunchcontrol.try_cancel`, multicast or not: writes its answer and reports to an mbarrier.
+pub(super) fn try_cancel(
+    e: &mut Engine<'_>,
+    s: &mut State,
+    at: At<'_>,
+    (multicast, addr, mbarrier): (bool, &Address, &Address),
+) -> Result<(), Stop> {
+    s.threads[at.thread].copies += u32::from(e.mode.instances);
+    let (data, done) = (address(e, s, at, addr)?, address(e, s, at, mbarrier)?);
+    let targets = if multicast {
+        let ranks = e.layout.clusters[at.cta].len() as u128;
+        (0..ranks).map(|rank| there(e, at, data, Some(done), rank)).collect::<Result<Vec<_>, _>>()?
+    } else {
+        vec![Target { data, done: Some(object_at(e, at, done)?) }]
+    };
+    let mut accesses = Vec::new();
+    for target in &targets {
+        let span = bytes_at(e, at, target.data, CANCEL_BYTES)?;
+        accesses.push(Access { span, writes: true, via: Via::Async, part: Part::Copy });
     }
+    reported(e, s, at, &accesses, &targets, CANCEL_BYTES)
 }

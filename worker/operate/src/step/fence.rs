@@ -9,36 +9,44 @@ use crate::finding::Stop;
 use crate::record::{Access, Part, Via, What};
 use crate::rows::{add, both, without};
 use crate::state::State;
-use moire_program::ir::{
-    Address, FenceOrder, Op, Proxy, ProxyFence, ProxyOrder, Scope, Space, TENSORMAP_BYTES,
-};
+use moire_program::ir::{Address, FenceOrder, Proxy, ProxyFence, ProxyOrder, Scope, Space, TENSORMAP_BYTES};
 
-/// Any fence that is no tcgen05 fence.
-pub(super) fn fence(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<(), Stop> {
-    match &at.instr.op {
-        Op::Fence { order: FenceOrder::Sc, .. } => return Err(at.abstain("fence.sc")),
-        Op::Fence { order, scope } => {
-            if matches!(order, FenceOrder::Acquire | FenceOrder::AcqRel) {
-                acquire(e, s, at, *scope);
-            }
-            if matches!(order, FenceOrder::Release | FenceOrder::AcqRel) {
-                release(e, s, at, *scope);
-            }
-        }
-        Op::ProxyFence(kinds) if kinds.contains(&ProxyFence::Of(Proxy::Async)) => {
-            let everything = vec![u64::MAX; s.rows.words];
-            through(e, s, at, &everything);
-        }
-        Op::MbarrierInitFence => {
-            let (first, own) = (e.carriers.thread(at.thread), e.carriers.own(at.thread, Own::Inits));
-            s.rows.add_row(e.carriers.own(at.thread, Own::InitsFenced), own);
-            let inits = both(&s.rows.get(first + row::BASE), &e.universe.sets.inits);
-            s.rows.add(first + row::INITS, &inits);
-        }
-        Op::ProxyOrder(order) => return ordered(e, s, at, order),
-        _ => {}
+/// `fence` of an order and a scope.
+pub(super) fn fence(
+    e: &mut Engine<'_>,
+    s: &mut State,
+    at: At<'_>,
+    (order, scope): (FenceOrder, Scope),
+) -> Result<(), Stop> {
+    let (acquires, releases) = match order {
+        FenceOrder::Acquire => (true, false),
+        FenceOrder::Release => (false, true),
+        FenceOrder::AcqRel => (true, true),
+        FenceOrder::Sc => return Err(at.abstain("fence.sc")),
+    };
+    if acquires {
+        acquire(e, s, at, scope);
+    }
+    if releases {
+        release(e, s, at, scope);
     }
     Ok(())
+}
+
+/// `fence.proxy.*` without a space: the async proxy has a part here.
+pub(super) fn proxies(e: &mut Engine<'_>, s: &mut State, at: At<'_>, kinds: &[ProxyFence]) {
+    if kinds.contains(&ProxyFence::Of(Proxy::Async)) {
+        let everything = vec![u64::MAX; s.rows.words];
+        through(e, s, at, &everything);
+    }
+}
+
+/// `fence.mbarrier_init`
+pub(super) fn mbarrier_init(e: &Engine<'_>, s: &mut State, at: At<'_>) {
+    let (first, own) = (e.carriers.thread(at.thread), e.carriers.own(at.thread, Own::Inits));
+    s.rows.add_row(e.carriers.own(at.thread, Own::InitsFenced), own);
+    let inits = both(&s.rows.get(first + row::BASE), &e.universe.sets.inits);
+    s.rows.add(first + row::INITS, &inits);
 }
 
 fn release(e: &mut Engine<'_>, s: &mut State, at: At<'_>, scope: Scope) {
@@ -81,7 +89,8 @@ fn through(e: &mut Engine<'_>, s: &mut State, at: At<'_>, covered: &[u64]) {
     s.rows.add(first + e.carriers.fenced(at.cta), &passed);
 }
 
-fn ordered(e: &mut Engine<'_>, s: &mut State, at: At<'_>, order: &ProxyOrder) -> Result<(), Stop> {
+/// Fences with a space, a direction or a range, and what changes tensor maps.
+pub(super) fn ordered(e: &mut Engine<'_>, s: &mut State, at: At<'_>, order: &ProxyOrder) -> Result<(), Stop> {
     match order {
         ProxyOrder::AsyncSpace(space) => {
             let sets = &e.universe.sets;

@@ -44,7 +44,7 @@ pub(super) fn operation(e: &mut Engine<'_>, s: &mut State, at: At<'_>, op: &Mbar
     let takes_remote = match &op.op {
         MbarrierOp::Arrive(a) => a.dst.is_none() && op.space != Space::SharedCta,
         MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => op.space != Space::SharedCta,
-        _ => false,
+        MbarrierOp::Init { .. } | MbarrierOp::Inval | MbarrierOp::Wait(_) => false,
     };
     if !local && !takes_remote {
         let text = format!("{}: a form for the own CTA at the mbarrier of another", e.name_of_object(of));

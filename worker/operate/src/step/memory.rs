@@ -10,7 +10,7 @@ use crate::record::{Access, Key, Object, Part, Via, What};
 use crate::rows::{self, add, both, without};
 use crate::state::State;
 use crate::value::{Val, low};
-use moire_program::ir::{LoadOrder, Op, Proxy, Space, StoreOrder, Ty};
+use moire_program::ir::{Address, Operand, Reg, Space, Ty};
 
 /// Executes accesses of one instruction: checks each against what is there, and enters them. Returns their records.
 pub(super) fn access(
@@ -207,54 +207,62 @@ fn elements(ty: Ty, count: usize) -> Option<(u32, u32)> {
     (!ty.packed() && bytes > 0).then_some((ty.bytes(), bytes))
 }
 
-/// `ld` and `st`, weak and generic.
-pub(super) fn plain(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<(), Stop> {
-    match &at.instr.op {
-        Op::Load { order, proxy, space, ty, dst, addr } => {
-            if *order != LoadOrder::Weak || *proxy != Proxy::Generic {
-                return Err(at.abstain("a load that is strong or of another proxy"));
-            }
-            let Some((each, bytes)) = elements(*ty, dst.len()) else {
-                return Err(at.abstain("an access to packed values"));
-            };
-            let whole = span(e, s, at, addr, bytes)?;
-            if !admits(*space, e.layout.space(&whole)) {
-                return Err(at.abstain("an address outside the state space of the access"));
-            }
-            reach_out(e, s, at, &[e.layout.owner(&whole)], "ld")?;
-            for (n, reg) in dst.iter().enumerate() {
-                let part = piece(whole, each, n);
-                let read = slot_read(e, s, at, &part);
-                access(e, s, at, &[read])?;
-                let value = content(e, s, &part, *ty);
-                s.threads[at.thread].regs[reg.index()] = value;
-            }
-            Ok(())
-        }
-        Op::Store { order, proxy, space, ty, addr, src } => {
-            if *order != StoreOrder::Weak || *proxy != Proxy::Generic {
-                return Err(at.abstain("a store that is strong or of another proxy"));
-            }
-            let Some((each, bytes)) = elements(*ty, src.len()) else {
-                return Err(at.abstain("an access to packed values"));
-            };
-            let whole = span(e, s, at, addr, bytes)?;
-            if !admits(*space, e.layout.space(&whole)) {
-                return Err(at.abstain("an address outside the state space of the access"));
-            }
-            reach_out(e, s, at, &[e.layout.owner(&whole)], "st")?;
-            for (n, src) in src.iter().enumerate() {
-                let span = piece(whole, each, n);
-                let write = Access { span, writes: true, via: Via::Generic, part: Part::Plain };
-                access(e, s, at, &[write])?;
-                let value = crate::engine::operand(e, s, at.thread, *src);
-                let value = value.known().map_or(Val::Unknown, |v| Val::Known(low(v, 8 * each)));
-                keep(e, s, &span, value);
-            }
-            Ok(())
-        }
-        _ => Ok(()),
+/// The bytes of a weak and generic access to so many values, and of each of them.
+fn reached(
+    e: &mut Engine<'_>,
+    s: &mut State,
+    at: At<'_>,
+    (space, ty, addr): (Space, Ty, &Address),
+    (count, name): (usize, &'static str),
+) -> Result<(Span, u32), Stop> {
+    let Some((each, bytes)) = elements(ty, count) else {
+        return Err(at.abstain("an access to packed values"));
+    };
+    let whole = span(e, s, at, addr, bytes)?;
+    if !admits(space, e.layout.space(&whole)) {
+        return Err(at.abstain("an address outside the state space of the access"));
     }
+    reach_out(e, s, at, &[e.layout.owner(&whole)], name)?;
+    Ok((whole, each))
+}
+
+/// `ld`, weak and generic.
+pub(super) fn load(
+    e: &mut Engine<'_>,
+    s: &mut State,
+    at: At<'_>,
+    place: (Space, Ty, &Address),
+    dst: &[Reg],
+) -> Result<(), Stop> {
+    let (whole, each) = reached(e, s, at, place, (dst.len(), "ld"))?;
+    for (n, reg) in dst.iter().enumerate() {
+        let part = piece(whole, each, n);
+        let read = slot_read(e, s, at, &part);
+        access(e, s, at, &[read])?;
+        let value = content(e, s, &part, place.1);
+        s.threads[at.thread].regs[reg.index()] = value;
+    }
+    Ok(())
+}
+
+/// `st`, weak and generic.
+pub(super) fn store(
+    e: &mut Engine<'_>,
+    s: &mut State,
+    at: At<'_>,
+    place: (Space, Ty, &Address),
+    src: &[Operand],
+) -> Result<(), Stop> {
+    let (whole, each) = reached(e, s, at, place, (src.len(), "st"))?;
+    for (n, src) in src.iter().enumerate() {
+        let span = piece(whole, each, n);
+        let write = Access { span, writes: true, via: Via::Generic, part: Part::Plain };
+        access(e, s, at, &[write])?;
+        let value = crate::engine::operand(e, s, at.thread, *src);
+        let value = value.known().map_or(Val::Unknown, |v| Val::Known(low(v, 8 * each)));
+        keep(e, s, &span, value);
+    }
+    Ok(())
 }
 
 fn piece(whole: Span, each: u32, n: usize) -> Span {

@@ -21,7 +21,9 @@ use crate::finding::{Kind, Stop};
 use crate::rows::Rows;
 use crate::state::{Completion, State};
 use crate::value::Val;
-use moire_program::ir::{Control, Instr, MbarrierOp, MbarrierWait, Op, Tcgen05};
+use moire_program::ir::{
+    Control, Instr, LoadOrder, MbarrierOp, MbarrierWait, Op, Proxy, StoreOrder, Tcgen05,
+};
 use moire_program::registers::only_registers;
 
 /// Most asynchronous operations under way where they complete late, without and with free loops: those have many states.
@@ -115,7 +117,7 @@ fn leave(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<(), Stop> {
 fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<Moved, Stop> {
     let moved = |goes: bool| if goes { Moved::Waited } else { Moved::Blocked };
     match &at.instr.op {
-        op if only_registers(op) && !barrier::elects_together(e, s, at) => {
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {
             registers::compute(e, s, at);
             Ok(Moved::On)
         }
@@ -124,31 +126,76 @@ fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<Moved, Stop>
             Ok(Moved::On)
         }
         Op::Exit => leave(e, s, at.thread).map(|()| Moved::On),
-        Op::Load { .. } | Op::Store { .. } => memory::plain(e, s, at).map(|()| Moved::On),
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {
-            fence::fence(e, s, at).map(|()| Moved::On)
+        Op::Load { order: LoadOrder::Weak, proxy: Proxy::Generic, space, ty, dst, addr } => {
+            memory::load(e, s, at, (*space, *ty, addr), dst).map(|()| Moved::On)
         }
-        Op::Bar { .. } | Op::WarpSync { .. } => barrier::meet(e, s, at).map(moved),
-        Op::ClusterArrive { .. } => barrier::cluster(e, s, at).map(|_| Moved::On),
-        Op::ClusterWait => barrier::cluster(e, s, at).map(moved),
+        Op::Store { order: StoreOrder::Weak, proxy: Proxy::Generic, space, ty, addr, src } => {
+            memory::store(e, s, at, (*space, *ty, addr), src).map(|()| Moved::On)
+        }
+        Op::Load { .. } => Err(at.abstain("a load that is strong or of another proxy")),
+        Op::Store { .. } => Err(at.abstain("a store that is strong or of another proxy")),
+        Op::Rmw { .. } => Err(at.abstain("an atomic operation")),
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
+            Err(at.abstain("multimem"))
+        }
+        Op::Fence { order, scope } => fence::fence(e, s, at, (*order, *scope)).map(|()| Moved::On),
+        Op::ProxyFence(kinds) => {
+            fence::proxies(e, s, at, kinds);
+            Ok(Moved::On)
+        }
+        Op::MbarrierInitFence => {
+            fence::mbarrier_init(e, s, at);
+            Ok(Moved::On)
+        }
+        Op::ProxyOrder(order) => fence::ordered(e, s, at, order).map(|()| Moved::On),
+        Op::Bar { instance: Some(_), .. } => Err(at.abstain("a barrier without phases")),
+        Op::Bar { kind, id, count, instance: None } => {
+            barrier::bar(e, s, at, (*kind, *id, *count)).map(moved)
+        }
+        Op::WarpSync { mask } => barrier::warp(e, s, at, *mask).map(moved),
+        Op::ClusterArrive { relaxed } => {
+            barrier::cluster_arrive(e, s, at, *relaxed);
+            Ok(Moved::On)
+        }
+        Op::ClusterWait => Ok(moved(barrier::cluster_wait(e, s, at))),
         Op::Mbarrier(op) => match &op.op {
             MbarrierOp::Wait(wait) => {
                 let of = crate::engine::object(e, s, at, &op.addr)?;
                 let odd = known(e, s, at, wait.phase)? & 1 == 1;
                 awaits(e, s, at, (of, odd), wait).map(moved)
             }
-            _ => mbarrier::operation(e, s, at, op).map(|()| Moved::On),
+            MbarrierOp::Init { .. }
+            | MbarrierOp::Inval
+            | MbarrierOp::Arrive(_)
+            | MbarrierOp::ExpectTx { .. }
+            | MbarrierOp::CompleteTx { .. } => mbarrier::operation(e, s, at, op).map(|()| Moved::On),
         },
         Op::Tcgen05(op) => tensor_core(e, s, at, op),
         Op::AsyncCopy(op) => copy::copy(e, s, at, op).map(|()| Moved::On),
-        Op::Control(Control::Elect { .. } | Control::Collective(_)) => {
-            let goes = barrier::meet(e, s, at)?;
-            registers::compute(e, s, at);
-            Ok(moved(goes))
-        }
-        Op::Control(_) => copy::control(e, s, at).map(|()| Moved::On),
-        op => Err(at.abstain(name(op))),
+        Op::Control(control) => controlled(e, s, at, control),
+        Op::Wgmma(op) => Err(at.abstain(op.name())),
+        Op::Tile(op) => Err(at.abstain(op.name())),
     }
+}
+
+/// Elections, exchanges and launch control. An answer of launch control is data that no instruction here computes with.
+fn controlled(e: &mut Engine<'_>, s: &mut State, at: At<'_>, control: &Control) -> Result<Moved, Stop> {
+    let among = match control {
+        Control::Elect { mask, .. } if barrier::elects_together(e, s, at, *mask) => (None, *mask),
+        Control::Collective(c) => (Some(c.form), c.mask),
+        Control::Elect { .. } | Control::QueryCancel { .. } => {
+            registers::compute(e, s, at);
+            return Ok(Moved::On);
+        }
+        Control::TryCancel { multicast, addr, mbarrier, .. } => {
+            return copy::try_cancel(e, s, at, (*multicast, addr, mbarrier)).map(|()| Moved::On);
+        }
+        Control::LaunchDependents | Control::WaitDependencies | Control::Ignored(_) => return Ok(Moved::On),
+        Control::Repeat(_) | Control::EndRepeat => return Ok(Moved::On),
+    };
+    let goes = barrier::exchange(e, s, at, among)?;
+    registers::compute(e, s, at);
+    Ok(if goes { Moved::Waited } else { Moved::Blocked })
 }
 
 /// An instruction of the tensor cores: the lanes of a warp meet before one that the whole warp executes.
@@ -160,7 +207,16 @@ fn tensor_core(e: &mut Engine<'_>, s: &mut State, at: At<'_>, op: &Tcgen05) -> R
         Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => {
             allocator::allocator(e, s, at, op)?
         }
-        _ => {
+        Tcgen05::Load(_)
+        | Tcgen05::Store(_)
+        | Tcgen05::WaitLoad
+        | Tcgen05::WaitStore
+        | Tcgen05::Copy { .. }
+        | Tcgen05::Shift { .. }
+        | Tcgen05::Mma(_)
+        | Tcgen05::Commit(_)
+        | Tcgen05::FenceBefore
+        | Tcgen05::FenceAfter => {
             tensor::tensor(e, s, at, op)?;
             s.threads[at.thread].met = false;
             return Ok(Moved::On);
@@ -168,15 +224,6 @@ fn tensor_core(e: &mut Engine<'_>, s: &mut State, at: At<'_>, op: &Tcgen05) -> R
     };
     s.threads[at.thread].met &= !goes;
     Ok(if goes { Moved::Waited } else { Moved::Blocked })
-}
-
-/// The name of an instruction that no step executes.
-fn name(op: &Op) -> &'static str {
-    match op {
-        Op::Rmw { .. } => "an atomic operation",
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => "multimem",
-        op => op.extended().unwrap_or("this instruction"),
-    }
 }
 
 /// A wait in a loop that only waits.
@@ -226,14 +273,16 @@ pub(crate) fn complete_oldest(e: &mut Engine<'_>, s: &mut State, most: usize) ->
 pub(crate) fn waits_for(e: &Engine<'_>, s: &State, thread: usize) -> String {
     let body = &e.program.threads[thread].body;
     let Some(instr) = body.get(s.threads[thread].pc) else { return "nothing".to_owned() };
-    match stalled(e, s, thread, instr) {
-        Some(text) => text,
-        None => match &instr.op {
-            Op::ClusterWait => "waits at the cluster barrier".to_owned(),
-            Op::Bar { .. } => "waits at a barrier".to_owned(),
-            Op::WarpSync { .. } => "waits for lanes of its warp".to_owned(),
-            op => format!("waits in {}", op.extended().unwrap_or("an instruction")),
-        },
+    if let Some(text) = stalled(e, s, thread, instr) {
+        text
+    } else if instr.op == Op::ClusterWait {
+        "waits at the cluster barrier".to_owned()
+    } else if matches!(instr.op, Op::Bar { .. }) {
+        "waits at a barrier".to_owned()
+    } else if matches!(instr.op, Op::WarpSync { .. }) {
+        "waits for lanes of its warp".to_owned()
+    } else {
+        format!("waits in {}", instr.op.extended().unwrap_or("an instruction"))
     }
 }
 

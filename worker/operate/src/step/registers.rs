@@ -89,12 +89,12 @@ pub(super) fn spins(e: &Engine<'_>, s: &State, at: At<'_>, answer: Reg) -> bool 
             Some(_) => return false,
         };
         pc += 1;
-        match &instr.op {
-            _ if !runs => {}
-            Op::Bra { target } => pc = *target,
-            Op::Control(Control::Ignored(_)) => {}
-            op if only_registers(op) => compute(e, &mut trial, At { instr, ..at }),
-            _ => return false,
+        if let Op::Bra { target } = instr.op {
+            pc = if runs { target } else { pc };
+        } else if runs && only_registers(&instr.op) {
+            compute(e, &mut trial, At { instr, ..at });
+        } else if runs && !matches!(instr.op, Op::Control(Control::Ignored(_))) {
+            return false;
         }
     }
     false

@@ -42,7 +42,10 @@ pub(super) fn tensor(e: &mut Engine<'_>, s: &mut State, at: At<'_>, op: &Tcgen05
         }
         Tcgen05::Commit(commit) => return arrive(e, s, at, commit),
         Tcgen05::Load(_) | Tcgen05::Store(_) => return moves(e, s, at, op),
-        _ => return product(e, s, at, op),
+        Tcgen05::Copy { .. } | Tcgen05::Shift { .. } | Tcgen05::Mma(_) => return product(e, s, at, op),
+        Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => {
+            return Err(at.abstain(op.name()));
+        }
     }
     Ok(())
 }
@@ -308,7 +311,14 @@ fn used(e: &mut Engine<'_>, s: &State, at: At<'_>, op: &Tcgen05) -> Result<Tenso
             let (start, cells) = accumulator.unwrap_or(((None, 0), Vec::new()));
             Work::Product { kind: mma.kind, start, shape: shape.unwrap_or((0, 0)), cells }
         }
-        other => return Err(at.abstain(other.name())),
+        Tcgen05::Alloc { .. }
+        | Tcgen05::Dealloc { .. }
+        | Tcgen05::Relinquish { .. }
+        | Tcgen05::WaitLoad
+        | Tcgen05::WaitStore
+        | Tcgen05::Commit(_)
+        | Tcgen05::FenceBefore
+        | Tcgen05::FenceAfter => return Err(at.abstain(op.name())),
     };
     Ok(Tensor { work, pair, cells })
 }
@@ -316,11 +326,9 @@ fn used(e: &mut Engine<'_>, s: &State, at: At<'_>, op: &Tcgen05) -> Result<Tenso
 /// Lanes that other lanes of the warp move, where each moves its own.
 fn moved_by_others(e: &Engine<'_>, at: At<'_>, op: &Tcgen05, start: u32) -> u128 {
     let mask = e.program.threads[at.thread].place.mask;
-    let own = match op {
-        Tcgen05::Load(l) => l.shape == MoveShape::L32x32b,
-        Tcgen05::Store(w) => w.shape == MoveShape::L32x32b,
-        _ => false,
-    };
+    let shape = MoveShape::L32x32b;
+    let own = matches!(op, Tcgen05::Load(l) if l.shape == shape)
+        || matches!(op, Tcgen05::Store(w) if w.shape == shape);
     if own && mask != 0 { !u128::from(mask).checked_shl(start).unwrap_or(0) } else { 0 }
 }
 
@@ -354,11 +362,12 @@ fn bounds(
 
 /// Reads of shared memory by an instruction.
 fn shared(e: &Engine<'_>, s: &State, at: At<'_>, op: &Tcgen05) -> Result<Vec<Access>, Stop> {
-    let descriptors = match op {
-        Tcgen05::Copy { src, .. } => vec![(*src, false)],
-        Tcgen05::Mma(mma) => factors(mma),
-        _ => Vec::new(),
-    };
+    let mut descriptors = Vec::new();
+    if let Tcgen05::Copy { src, .. } = op {
+        descriptors.push((*src, false));
+    } else if let Tcgen05::Mma(mma) = op {
+        descriptors = factors(mma);
+    }
     let ctas = ctas(e, at, op.group() == Some(CtaGroup::Two))?;
     let mut out = Vec::new();
     for (descriptor, first) in descriptors {
