@@ -28,11 +28,8 @@ pub fn first_use(program: &Program) -> Option<(usize, usize)> {
 fn uses(op: &Op, mnemonic: &str) -> bool {
     let words = || mnemonic.split('.');
     let said = words().any(|w| w == "cluster" || w.starts_with("multicast::cluster"));
-    match op {
-        Op::Mapa { .. } => true,
-        Op::MbarrierInitFence => false,
-        _ => said || op.cta_group() == Some(CtaGroup::Two),
-    }
+    let said = said && *op != Op::MbarrierInitFence;
+    said || matches!(op, Op::Mapa { .. }) || op.cta_group() == Some(CtaGroup::Two)
 }
 
 /// Whether the text says which clusters there are.

@@ -100,15 +100,14 @@ fn bases(thread: &Thread) -> BTreeMap<Reg, SymbolId> {
             Operand::Reg(reg) => bases.get(reg).copied(),
             Operand::Imm(_) => None,
         };
-        match &instr.op {
-            Op::Mov { dst, src, .. } | Op::Mapa { dst, src, .. } => {
-                if let Some(symbol) = of(src, &bases) {
-                    bases.insert(*dst, symbol);
-                }
-            }
-            Op::Alu { dst, a, b, .. } => drop(of(a, &bases).or(of(b, &bases)).map(|s| bases.insert(*dst, s))),
-            _ => {}
-        }
+        let found = if let Op::Mov { dst, src, .. } | Op::Mapa { dst, src, .. } = &instr.op {
+            of(src, &bases).map(|symbol| (*dst, symbol))
+        } else if let Op::Alu { dst, a, b, .. } = &instr.op {
+            of(a, &bases).or(of(b, &bases)).map(|symbol| (*dst, symbol))
+        } else {
+            None
+        };
+        bases.extend(found);
     }
     bases
 }
@@ -151,18 +150,18 @@ pub fn estimate_candidates(program: &Program) -> u128 {
 fn repeats(thread: &Thread, at: usize) -> bool {
     loops(thread).any(|(head, back)| {
         (head..=back).contains(&at)
-            && thread.body[head..=back].iter().any(|i| match &i.op {
-                Op::Rmw { op, .. } => *op != crate::ir::AtomOp::Cas,
-                op => footprint(op).is_some_and(|f| f.3 > 0),
+            && thread.body[head..=back].iter().any(|i| {
+                let cas = matches!(i.op, Op::Rmw { op: crate::ir::AtomOp::Cas, .. });
+                !cas && footprint(&i.op).is_some_and(|f| f.3 > 0)
             })
     })
 }
 
 /// The loops of a thread, each by its backward branch: (target of the branch, the branch).
 pub(crate) fn loops(thread: &Thread) -> impl Iterator<Item = (usize, usize)> + '_ {
-    thread.body.iter().enumerate().filter_map(|(at, instr)| match instr.op {
-        Op::Bra { target } if target <= at => Some((target, at)),
-        _ => None,
+    thread.body.iter().enumerate().filter_map(|(at, instr)| {
+        let Op::Bra { target } = instr.op else { return None };
+        (target <= at).then_some((target, at))
     })
 }
 

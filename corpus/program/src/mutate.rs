@@ -137,7 +137,8 @@ pub fn synchronises(op: &Op) -> bool {
         Op::Wgmma(op) => !matches!(op, Wgmma::Product(_)),
         Op::ProxyOrder(order) => !matches!(order, ProxyOrder::ReplaceTensormap { .. }),
         Op::Control(control) => matches!(control, Control::WaitDependencies),
-        _ => false,
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => false,
+        Op::Tile(_) | Op::Bra { .. } | Op::Exit => false,
     }
 }
 
@@ -372,7 +373,11 @@ fn elsewhere(program: &Program, op: &Op) -> Option<Op> {
             BulkEnd::Bytes { addr, .. } => addr,
             BulkEnd::Tensor(_) => return None,
         },
-        _ => return None,
+        AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll | AsyncCopy::Arrive { .. } => {
+            return None;
+        }
+        AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. } => return None,
+        AsyncCopy::Prefetch(_) | AsyncCopy::Remote(_) => return None,
     };
     let Address { base: Operand::Address(here), .. } = dst else { return None };
     let object = |symbol: SymbolId| &program.objects[program.symbols[symbol.index()].object.index()];

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::{condition, names};
 use crate::ir::{
-    AsyncCopy, CtaGroup, Guard, Label, Object, ObjectId, Op, Operand, Placement, Program, Proxy, Reg,
+    AsyncCopy, Commit, CtaGroup, Guard, Label, Object, ObjectId, Op, Operand, Placement, Program, Proxy, Reg,
     RegDecl, RegInit, Scope, Symbol, SymbolId, Tcgen05, Thread,
 };
 use crate::registers;
@@ -251,10 +251,7 @@ fn body(thread: &Thread, state: &RefCell<State<'_>>) -> Thread {
     let mut targets: Vec<usize> = result
         .body
         .iter()
-        .filter_map(|i| match i.op {
-            Op::Bra { target } => Some(target),
-            _ => None,
-        })
+        .filter_map(|i| if let Op::Bra { target } = i.op { Some(target) } else { None })
         .collect();
     targets.sort_unstable();
     targets.dedup();
@@ -274,13 +271,9 @@ fn rank(program: &Program, place: &Placement) -> u16 {
 
 /// Whether an instruction refers to CTAs of its cluster by rank: by an address, a mask or a pair.
 fn asks_ranks(op: &Op) -> bool {
-    match op {
-        Op::Mapa { .. } => true,
-        Op::Tcgen05(Tcgen05::Commit(commit)) if commit.multicast.is_some() => true,
-        Op::Tcgen05(_) => op.cta_group() == Some(CtaGroup::Two),
-        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => copy.multicast.is_some() || copy.group.is_some(),
-        _ => false,
-    }
+    matches!(op, Op::Mapa { .. } | Op::Tcgen05(Tcgen05::Commit(Commit { multicast: Some(_), .. })))
+        || matches!(op, Op::AsyncCopy(AsyncCopy::Bulk(copy)) if copy.multicast.is_some() || copy.group.is_some())
+        || op.cta_group() == Some(CtaGroup::Two)
 }
 
 /// Whether an instruction reaches only the lanes of tensor memory that belong to its warp's number modulo 4.

@@ -13,7 +13,11 @@ impl Op {
             Op::ProxyOrder(op) => Some(op.name()),
             Op::Control(op) => Some(op.name()),
             Op::Tile(op) => Some(op.name()),
-            _ => None,
+            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
+            Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Bra { .. } | Op::Exit => None,
+            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => None,
+            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => None,
+            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
         }
     }
 
@@ -27,15 +31,16 @@ impl Op {
                 Some((Space::Generic, *addr))
             }
             Op::Mbarrier(m) => Some((m.space, m.addr)),
-            _ => None,
+            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
+            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => None,
+            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
+            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => None,
+            Op::Bra { .. } | Op::Exit => None,
         }
     }
 
     /// `.cta_group` of a `tcgen05` instruction that has it.
     pub fn cta_group(&self) -> Option<CtaGroup> {
-        match self {
-            Op::Tcgen05(op) => op.group(),
-            _ => None,
-        }
+        if let Op::Tcgen05(op) = self { op.group() } else { None }
     }
 }

@@ -127,7 +127,8 @@ impl Mbarrier {
         match &self.op {
             MbarrierOp::Arrive(a) => a.dst,
             MbarrierOp::Wait(w) => Some(w.dst),
-            _ => None,
+            MbarrierOp::Init { .. } | MbarrierOp::Inval => None,
+            MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => None,
         }
     }
 
@@ -148,7 +149,8 @@ impl Mbarrier {
         match &mut self.op {
             MbarrierOp::Arrive(a) => a.dst.as_mut(),
             MbarrierOp::Wait(w) => Some(&mut w.dst),
-            _ => None,
+            MbarrierOp::Init { .. } | MbarrierOp::Inval => None,
+            MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => None,
         }
     }
 }

@@ -206,9 +206,9 @@ fn drop_dependency(program: &Program) -> Candidates<'_> {
         let thread = &program.threads[t];
         let mut found = Vec::new();
         let base_symbol = |reg: Reg| {
-            thread.body[..at].iter().rev().find_map(|i| match &i.op {
-                Op::Mov { dst, src: Operand::Address(s), .. } if *dst == reg => Some(*s),
-                _ => None,
+            thread.body[..at].iter().rev().find_map(|i| {
+                let Op::Mov { dst, src: Operand::Address(symbol), .. } = &i.op else { return None };
+                (*dst == reg).then_some(*symbol)
             })
         };
         match &thread.body[at].op {

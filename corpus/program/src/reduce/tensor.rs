@@ -72,7 +72,8 @@ fn tcgen05(op: &Tcgen05) -> usize {
             10 * count(&extras) + a + bytes(&mma.b)
         }
         Tcgen05::Commit(commit) => 10 * count(&[commit.multicast.is_some(), commit.reads_only]),
-        _ => 0,
+        Tcgen05::Relinquish { .. } | Tcgen05::Shift { .. } | Tcgen05::WaitLoad | Tcgen05::WaitStore => 0,
+        Tcgen05::FenceBefore | Tcgen05::FenceAfter => 0,
     }
 }
 
@@ -110,7 +111,8 @@ fn to_single(op: &mut Op) -> bool {
             }
             &mut mma.group
         }
-        _ => return false,
+        Tcgen05::Load(_) | Tcgen05::Store(_) | Tcgen05::WaitLoad | Tcgen05::WaitStore => return false,
+        Tcgen05::FenceBefore | Tcgen05::FenceAfter => return false,
     };
     std::mem::replace(group, CtaGroup::One) == CtaGroup::Two
 }

@@ -126,7 +126,9 @@ pub fn touches(op: &Tcgen05, shape: Option<(u16, u16)>) -> Option<Vec<Touch>> {
         }
         Tcgen05::Shift { group, addr } => one(addr, Usage::Update, *group == CtaGroup::Two, shifted()),
         Tcgen05::Mma(mma) => product(mma, shape),
-        _ => Some(Vec::new()),
+        Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => Some(Vec::new()),
+        Tcgen05::WaitLoad | Tcgen05::WaitStore | Tcgen05::Commit(_) => Some(Vec::new()),
+        Tcgen05::FenceBefore | Tcgen05::FenceAfter => Some(Vec::new()),
     }
 }
 

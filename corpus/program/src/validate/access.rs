@@ -104,11 +104,10 @@ fn strength(op: &Op) -> (u32, bool, Option<Scope>, Proxy) {
 /// The successors of instruction `at`; `body.len()` is the end.
 pub(super) fn next(thread: &Thread, at: usize) -> Vec<usize> {
     let Some(instr) = thread.body.get(at) else { return Vec::new() };
-    let mut out = match instr.op {
-        Op::Bra { target } => vec![target],
-        Op::Exit => Vec::new(),
-        _ => return vec![at + 1],
-    };
+    let mut out = if let Op::Bra { target } = instr.op { vec![target] } else { Vec::new() };
+    if out.is_empty() && instr.op != Op::Exit {
+        return vec![at + 1];
+    }
     if instr.guard.is_some() {
         out.push(at + 1);
     }

@@ -61,11 +61,8 @@ fn flow(report: &mut Report<'_>, thread: &Thread) {
 /// because a barrier does not wait for a thread that has exited.
 fn divergent(report: &mut Report<'_>, thread: &Thread, at: usize) {
     let instr = &thread.body[at];
-    let waits = match &instr.op {
-        Op::Bar { kind, .. } => *kind != BarKind::Arrive,
-        Op::ClusterWait | Op::ClusterArrive { .. } | Op::WarpSync { .. } => true,
-        _ => false,
-    };
+    let waits = matches!(instr.op, Op::ClusterWait | Op::ClusterArrive { .. } | Op::WarpSync { .. })
+        || matches!(instr.op, Op::Bar { kind, .. } if kind != BarKind::Arrive);
     if waits && (instr.guard.is_some() || reach(thread, &[0], Some(at))[thread.body.len()]) {
         let what = "a path bypasses this barrier while others may wait at it";
         report.at("divergent-barrier", thread, instr, what, None);
@@ -101,11 +98,14 @@ fn placed(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
     if thread.place.host && (barrier || shared) {
         report.at("placement", thread, instr, "a host thread is in no CTA", None);
     }
-    let mask = match &instr.op {
-        Op::WarpSync { mask } => Some(mask),
-        Op::Control(Control::Elect { mask, .. }) => Some(mask),
-        Op::Control(Control::Collective(collective)) => Some(&collective.mask),
-        _ => None,
+    let mask = if let Op::WarpSync { mask }
+    | Op::Control(
+        Control::Elect { mask, .. } | Control::Collective(Collective { mask, .. }),
+    ) = &instr.op
+    {
+        Some(mask)
+    } else {
+        None
     };
     let alone = thread.place.lane().filter(|_| !thread.place.several());
     if let (Some(Operand::Imm(mask)), Some(lane)) = (mask, alone)

@@ -218,6 +218,8 @@ fn fence(order: &ProxyOrder) -> Wrong {
             let place = *space != Space::SharedCluster;
             if place && (*ty == Ty::B(64)) == wide { None } else { bad("no such type or space", "") }
         }
-        _ => None,
+        ProxyOrder::AsyncSpace(_) | ProxyOrder::AliasOneSided(_) | ProxyOrder::Fabric { .. } => None,
+        ProxyOrder::TensormapRelease { .. } | ProxyOrder::TensormapAcquire { .. } => None,
+        ProxyOrder::CopyTensormap { .. } => None,
     }
 }

@@ -55,10 +55,10 @@ fn within(
 
 /// Checks that a load or a store accesses only the lanes of the warp's quarter.
 fn quarter(report: &mut Report<'_>, thread: &Thread, instr: &Instr, op: &Tcgen05) {
-    let address = match op {
-        Tcgen05::Load(load) => load.addr,
-        Tcgen05::Store(store) => store.addr,
-        _ => return,
+    let (Tcgen05::Load(TensorLoad { addr: address, .. }) | Tcgen05::Store(TensorStore { addr: address, .. })) =
+        op
+    else {
+        return;
     };
     let Operand::Address(_) = address.base else { return };
     let own = i32::from(thread.place.warp % 4);

@@ -204,6 +204,9 @@ fn mbarrier(m: &Mbarrier) -> Vec<(Operand, u32)> {
             let hint = w.hint.map(|h| (h, 32));
             [(Operand::Reg(w.dst), PREDICATE), phase].into_iter().chain(hint).collect()
         }
-        _ => m.operands().into_iter().map(|o| (o, 32)).collect(),
+        MbarrierOp::Init { .. }
+        | MbarrierOp::Inval
+        | MbarrierOp::ExpectTx { .. }
+        | MbarrierOp::CompleteTx { .. } => m.operands().into_iter().map(|o| (o, 32)).collect(),
     }
 }

@@ -12,10 +12,12 @@ pub(super) fn wrong(id: &'static str, what: &str, hint: &str) -> Wrong {
 }
 
 pub(super) fn check(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
-    let found = match &instr.op {
-        Op::Tcgen05(op) => tcgen05(op),
-        Op::Wgmma(Wgmma::Product(product)) => warpgroup(product),
-        _ => None,
+    let found = if let Op::Tcgen05(op) = &instr.op {
+        tcgen05(op)
+    } else if let Op::Wgmma(Wgmma::Product(product)) = &instr.op {
+        warpgroup(product)
+    } else {
+        None
     };
     if let Some((id, what, hint)) = found {
         report.at(id, thread, instr, &what, hint);
@@ -56,7 +58,8 @@ fn tcgen05(op: &Tcgen05) -> Wrong {
         Tcgen05::Store(store) => moved(store.shape, store.times, store.src.len()),
         Tcgen05::Mma(mma) => product(mma),
         Tcgen05::Commit(commit) => mask(commit.multicast),
-        _ => None,
+        Tcgen05::Relinquish { .. } | Tcgen05::Copy { .. } | Tcgen05::Shift { .. } => None,
+        Tcgen05::WaitLoad | Tcgen05::WaitStore | Tcgen05::FenceBefore | Tcgen05::FenceAfter => None,
     }
 }
 

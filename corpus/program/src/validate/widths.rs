@@ -18,7 +18,12 @@ pub(super) fn extended(op: &Op) -> Widths {
         Op::Wgmma(Wgmma::Product(product)) => wgmma(product, &mut out),
         Op::ProxyOrder(ProxyOrder::ReplaceTensormap { ty, value, .. }) => out.push((*value, ty.bytes() * 8)),
         Op::Control(op) => control(op, &mut out),
-        _ => {}
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {}
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) | Op::Bra { .. } | Op::Exit => {}
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {}
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => {}
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
+        Op::Wgmma(_) | Op::ProxyOrder(_) => {}
     }
     out
 }

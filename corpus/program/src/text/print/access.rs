@@ -1,10 +1,10 @@
 //! Prints loads, stores, atomics and multimem.
 
 use super::operands::Printer;
-use super::tile::tile;
 use super::words::{ATOM_OPS, load_order, rmw_order, scope, space, stem, store_order, type_name, word};
 use crate::ir::*;
 
+/// An access of memory; empty for another instruction.
 pub(super) fn memory(p: &Printer<'_>, op: &Op) -> String {
     match op {
         Op::Load { order, proxy, space: s, ty: t, dst, addr } => {
@@ -61,7 +61,12 @@ pub(super) fn memory(p: &Printer<'_>, op: &Op) -> String {
             let (order, scope, op, t) = (rmw_order(*order), scope(*sc), word(&ATOM_OPS, op), type_name(*t));
             format!("multimem.red{order}.{scope}.{op}{t} {}, {}", p.address(addr), p.operand(*src))
         }
-        Op::Tile(op) => tile(p, op),
-        _ => String::new(),
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {
+            String::new()
+        }
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => String::new(),
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => String::new(),
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) => String::new(),
+        Op::Tile(_) | Op::Control(_) | Op::Bra { .. } | Op::Exit => String::new(),
     }
 }

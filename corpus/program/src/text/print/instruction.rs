@@ -7,6 +7,7 @@ use super::mbarrier::mbarrier;
 use super::operands::Printer;
 use super::proxy::proxy_order;
 use super::tensor::tcgen05;
+use super::tile::tile;
 use super::words::{ALU_OPS, CMP_OPS, scope, type_name, word};
 use crate::ir::*;
 
@@ -75,7 +76,11 @@ fn op(p: &Printer<'_>, op: &Op) -> String {
             };
             format!("fence.proxy{}", kinds.iter().map(name).collect::<String>())
         }
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => barrier(p, op),
+        Op::Bar { kind, id, count, instance } => bar(p, *kind, *id, (*count, *instance)),
+        Op::ClusterArrive { relaxed: false } => "barrier.cluster.arrive".into(),
+        Op::ClusterArrive { relaxed: true } => "barrier.cluster.arrive.relaxed".into(),
+        Op::ClusterWait => "barrier.cluster.wait".into(),
+        Op::WarpSync { mask } => format!("bar.warp.sync {}", p.operand(*mask)),
         Op::Mbarrier(m) => mbarrier(p, m),
         Op::MbarrierInitFence => "fence.mbarrier_init.release.cluster".into(),
         Op::Mapa { ty: t, shared, dst, src, rank } => {
@@ -88,39 +93,32 @@ fn op(p: &Printer<'_>, op: &Op) -> String {
         Op::Wgmma(op) => wgmma(p, op),
         Op::ProxyOrder(op) => proxy_order(p, op),
         Op::Control(op) => control(p, op),
-        _ => memory(p, op),
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } => memory(p, op),
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => memory(p, op),
+        Op::Tile(op) => tile(p, op),
     }
 }
 
-fn barrier(p: &Printer<'_>, op: &Op) -> String {
-    match op {
-        Op::Bar { kind, id, count, instance } => {
-            let instance = instance.map_or(String::new(), |i| format!(".instance{i}"));
-            let id = p.operand(*id);
-            let count = count.map_or(String::new(), |c| format!(", {}", p.operand(c)));
-            match kind {
-                BarKind::Sync => format!("bar{instance}.sync {id}{count}"),
-                BarKind::Arrive => format!("bar{instance}.arrive {id}{count}"),
-                BarKind::Red { op, dst, pred } => {
-                    let (op, ty) = match op {
-                        BarRed::Popc => ("popc", "u32"),
-                        BarRed::And => ("and", "pred"),
-                        BarRed::Or => ("or", "pred"),
-                    };
-                    let not = if pred.negated { "!" } else { "" };
-                    format!(
-                        "bar{instance}.red.{op}.{ty} {}, {id}{count}, {not}{}",
-                        p.reg(*dst),
-                        p.reg(pred.reg)
-                    )
-                }
-            }
+fn bar(
+    p: &Printer<'_>,
+    kind: BarKind,
+    id: Operand,
+    (count, instance): (Option<Operand>, Option<u32>),
+) -> String {
+    let instance = instance.map_or(String::new(), |i| format!(".instance{i}"));
+    let id = p.operand(id);
+    let count = count.map_or(String::new(), |c| format!(", {}", p.operand(c)));
+    match kind {
+        BarKind::Sync => format!("bar{instance}.sync {id}{count}"),
+        BarKind::Arrive => format!("bar{instance}.arrive {id}{count}"),
+        BarKind::Red { op, dst, pred } => {
+            let (op, ty) = match op {
+                BarRed::Popc => ("popc", "u32"),
+                BarRed::And => ("and", "pred"),
+                BarRed::Or => ("or", "pred"),
+            };
+            let not = if pred.negated { "!" } else { "" };
+            format!("bar{instance}.red.{op}.{ty} {}, {id}{count}, {not}{}", p.reg(dst), p.reg(pred.reg))
         }
-        Op::ClusterArrive { relaxed } => {
-            format!("barrier.cluster.arrive{}", if *relaxed { ".relaxed" } else { "" })
-        }
-        Op::ClusterWait => "barrier.cluster.wait".into(),
-        Op::WarpSync { mask } => format!("bar.warp.sync {}", p.operand(*mask)),
-        _ => String::new(),
     }
 }
