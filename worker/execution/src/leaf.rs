@@ -170,18 +170,12 @@ pub fn observed_registers(program: &Program) -> Vec<(ThreadId, Reg)> {
     for (t, thread) in program.threads.iter().enumerate() {
         let t = ThreadId::at(t);
         for instr in &thread.body {
-            match &instr.op {
-                Op::Load { dst, .. } => out.extend(dst.iter().map(|r| (t, *r))),
-                Op::Rmw { dst: Some(r), .. } => {
-                    out.insert((t, *r));
-                }
-                Op::MultimemLoad { dst, .. } => {
-                    out.insert((t, *dst));
-                }
-                Op::Tile(TileOp::Access(a)) => {
-                    out.extend(a.elements.iter().filter_map(|e| Some((t, e.dst?))))
-                }
-                _ => {}
+            if let Op::Load { dst, .. } = &instr.op {
+                out.extend(dst.iter().map(|r| (t, *r)));
+            } else if let Op::Rmw { dst: Some(dst), .. } | Op::MultimemLoad { dst, .. } = &instr.op {
+                out.insert((t, *dst));
+            } else if let Op::Tile(TileOp::Access(a)) = &instr.op {
+                out.extend(a.elements.iter().filter_map(|e| Some((t, e.dst?))));
             }
         }
     }

@@ -4,7 +4,7 @@
 use moire_cat::{Feature, Model};
 use moire_program::ir::{
     Control, FenceOrder, Ignored, Instr, LoadOrder, Op, Operand, Parts, Program, Proxy, ProxyOrder, RegDecl,
-    RegInit, RmwOrder, StoreOrder, Thread, ThreadId, TileOp,
+    RegInit, RmwOrder, StoreOrder, Thread, ThreadId, TileOp, Ty,
 };
 
 /// The first such instruction, and its line.
@@ -64,12 +64,10 @@ fn mixed_counts(program: &Program) -> Option<(String, u32)> {
             let others = program.threads.iter().skip(t).filter(|u| u.place.same_cta(&thread.place));
             let lanes = crate::columns::cta_lanes(program, ThreadId::at(t));
             let whole = |c: &Option<Operand>| c.filter(|c| *c != Operand::Imm(i128::from(lanes)));
-            let differs = |i: &Instr| match &i.op {
-                Op::Bar { id: other, count: theirs, instance: None, .. } => {
-                    let apart = matches!((id, other), (Operand::Imm(a), Operand::Imm(b)) if a != b);
-                    !apart && whole(theirs) != whole(count)
-                }
-                _ => false,
+            let differs = |i: &Instr| {
+                let Op::Bar { id: other, count: theirs, instance: None, .. } = &i.op else { return false };
+                let apart = matches!((id, other), (Operand::Imm(a), Operand::Imm(b)) if a != b);
+                !apart && whole(theirs) != whole(count)
             };
             if others.flat_map(|u| &u.body).any(differs) {
                 return Some(("a barrier whose arrivals name different counts".to_owned(), instr.line));
@@ -96,8 +94,11 @@ fn reason(op: &Op, model: &Model, tiles: bool) -> Option<String> {
         Op::Control(Control::Ignored(_) | Control::Elect { .. } | Control::Collective(_)) => None,
         op if is_seq_cst(op) && !model.covers(Feature::SeqCstAccesses) => under("seq_cst"),
         Op::Tcgen05(op) if !model.covers(Feature::TensorCores) => under(op.name()),
-        Op::Tcgen05(_) => None,
-        op => beyond(op, model),
+        Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => beyond(op, model),
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mapa { .. } | Op::Tcgen05(_) => None,
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => None,
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => None,
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
     }
 }
 
@@ -128,7 +129,14 @@ fn beyond_tiles(op: &Op) -> &'static str {
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } => {
             "an access that is volatile, mmio, of another proxy, of a vector or packed"
         }
-        op => op.extended().unwrap_or("an instruction of PTX"),
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } => "an instruction of PTX",
+        Op::Bra { .. } | Op::Exit => "an instruction of PTX",
+        Op::Tcgen05(op) => op.name(),
+        Op::AsyncCopy(op) => op.name(),
+        Op::Wgmma(op) => op.name(),
+        Op::ProxyOrder(op) => op.name(),
+        Op::Control(op) => op.name(),
+        Op::Tile(op) => op.name(),
     }
 }
 
@@ -137,20 +145,15 @@ fn beyond_tiles(op: &Op) -> &'static str {
 fn interoperates(op: &Op) -> bool {
     use LoadOrder as L;
     use StoreOrder as S;
-    match op {
-        Op::Load { order, proxy: Proxy::Generic, ty, dst, .. } => {
-            let order = matches!(order, L::Weak | L::Relaxed(_) | L::Acquire(_));
-            order && dst.len() == 1 && !ty.packed() && ty.bytes() <= 8
-        }
-        Op::Store { order, proxy: Proxy::Generic, ty, src, .. } => {
-            let order = matches!(order, S::Weak | S::Relaxed(_) | S::Release(_));
-            order && src.len() == 1 && !ty.packed() && ty.bytes() <= 8
-        }
-        Op::Rmw { proxy: Proxy::Generic, order, ty, .. } => {
-            *order != RmwOrder::SeqCst && !ty.packed() && ty.bytes() <= 8
-        }
-        Op::Fence { order, .. } => *order != FenceOrder::Sc,
-        _ => false,
+    let single = |ty: &Ty, elements: usize| elements == 1 && !ty.packed() && ty.bytes() <= 8;
+    if let Op::Load { order, proxy: Proxy::Generic, ty, dst, .. } = op {
+        matches!(order, L::Weak | L::Relaxed(_) | L::Acquire(_)) && single(ty, dst.len())
+    } else if let Op::Store { order, proxy: Proxy::Generic, ty, src, .. } = op {
+        matches!(order, S::Weak | S::Relaxed(_) | S::Release(_)) && single(ty, src.len())
+    } else if let Op::Rmw { proxy: Proxy::Generic, order, ty, .. } = op {
+        *order != RmwOrder::SeqCst && single(ty, 1)
+    } else {
+        matches!(op, Op::Fence { order, .. } if *order != FenceOrder::Sc)
     }
 }
 
@@ -158,10 +161,8 @@ fn interoperates(op: &Op) -> bool {
 /// rules.
 fn beyond(op: &Op, model: &Model) -> Option<String> {
     let name = op.extended()?;
-    match op {
-        Op::Control(Control::Elect { .. } | Control::Repeat(_) | Control::EndRepeat)
-        | Op::ProxyOrder(ProxyOrder::AliasOneSided(_) | ProxyOrder::Fabric { .. }) => Some(name.to_owned()),
-        _ if !model.covers(Feature::Copies) => Some(format!("{name} under the model {}", model.name())),
-        _ => None,
+    if matches!(op, Op::ProxyOrder(ProxyOrder::AliasOneSided(_) | ProxyOrder::Fabric { .. })) {
+        return Some(name.to_owned());
     }
+    (!model.covers(Feature::Copies)).then(|| format!("{name} under the model {}", model.name()))
 }
