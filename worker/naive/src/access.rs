@@ -119,13 +119,14 @@ impl Runner<'_> {
 
     /// Loads and atomics: one continuation for each combination of values read.
     pub(super) fn read(&self, s: State, instr: &Instr, todo: &mut Vec<State>) -> Result<(), Refusal> {
-        let (ty, elements, addr, rmw, multimem) = match &instr.op {
-            Op::Load { ty, dst, addr, .. } => (*ty, dst.len(), *addr, false, false),
-            Op::Rmw { ty, addr, .. } => (*ty, 1, *addr, true, false),
-            Op::MultimemLoad { ty, addr, .. } | Op::MultimemRed { ty, addr, .. } => {
-                (*ty, 1, *addr, true, true)
-            }
-            _ => return Ok(()),
+        let (ty, elements, addr, rmw, multimem) = if let Op::Load { ty, dst, addr, .. } = &instr.op {
+            (*ty, dst.len(), *addr, false, false)
+        } else if let Op::Rmw { ty, addr, .. } = &instr.op {
+            (*ty, 1, *addr, true, false)
+        } else if let Op::MultimemLoad { ty, addr, .. } | Op::MultimemRed { ty, addr, .. } = &instr.op {
+            (*ty, 1, *addr, true, true)
+        } else {
+            return Err(Refusal::Unsupported(format!("a read by {:?}", instr.op)));
         };
         let (pieces, address) = self.pieces(&s, ty, elements, addr, rmw, multimem)?;
         let mut choices: Vec<Vec<Vec<u128>>> = vec![vec![]];
@@ -177,26 +178,22 @@ impl Runner<'_> {
         }
         let all = reads.iter().fold(veil(&known), |deps, r| deps | one(*r));
         super::operands::written(&instr.op).into_iter().for_each(|r| s.lanes.assigned(r));
-        match &instr.op {
-            Op::Load { ty, dst, .. } => {
-                let per = pieces.len() / dst.len();
-                for (i, reg) in dst.iter().enumerate() {
-                    let value = widen(*ty, join(*ty, &values[i * per..(i + 1) * per]));
-                    let unknown = veil(&known[i * per..(i + 1) * per]);
-                    let deps = reads[i * per..(i + 1) * per].iter().fold(unknown, |d, r| d | one(*r));
-                    s.regs[reg.index()] = (value, deps);
-                }
+        if let Op::Load { ty, dst, .. } = &instr.op {
+            let per = pieces.len() / dst.len();
+            for (i, reg) in dst.iter().enumerate() {
+                let value = widen(*ty, join(*ty, &values[i * per..(i + 1) * per]));
+                let unknown = veil(&known[i * per..(i + 1) * per]);
+                let deps = reads[i * per..(i + 1) * per].iter().fold(unknown, |d, r| d | one(*r));
+                s.regs[reg.index()] = (value, deps);
             }
-            Op::Rmw { ty, dst: Some(dst), .. } => s.regs[dst.index()] = (widen(*ty, join(*ty, &values)), all),
-            Op::MultimemLoad { op, ty, dst, .. } => {
-                let mut value = values[0];
-                for v in &values[1..] {
-                    value =
-                        atomic(*op, *ty, value, *v).ok_or_else(|| Refusal::Unsupported(format!("{op:?}")))?;
-                }
-                s.regs[dst.index()] = (value, all);
+        } else if let Op::Rmw { ty, dst: Some(dst), .. } = &instr.op {
+            s.regs[dst.index()] = (widen(*ty, join(*ty, &values)), all);
+        } else if let Op::MultimemLoad { op, ty, dst, .. } = &instr.op {
+            let mut value = values[0];
+            for v in &values[1..] {
+                value = atomic(*op, *ty, value, *v).ok_or_else(|| Refusal::Unsupported(format!("{op:?}")))?;
             }
-            _ => {}
+            s.regs[dst.index()] = (value, all);
         }
         Ok(())
     }
@@ -222,15 +219,14 @@ impl Runner<'_> {
         (read, i, old): (usize, usize, Option<u128>),
         address: Events,
     ) -> Result<(), Refusal> {
-        let (op, ty, order, scope, a, b, red, proxy) = match &instr.op {
-            Op::Rmw { op, ty, order, scope, a, b, red, proxy, .. } => {
+        let (op, ty, order, scope, a, b, red, proxy) =
+            if let Op::Rmw { op, ty, order, scope, a, b, red, proxy, .. } = &instr.op {
                 (*op, *ty, *order, *scope, *a, *b, *red, *proxy)
-            }
-            Op::MultimemRed { op, ty, order, scope, src, .. } => {
+            } else if let Op::MultimemRed { op, ty, order, scope, src, .. } = &instr.op {
                 (*op, *ty, *order, *scope, *src, None, true, Proxy::Generic)
-            }
-            _ => return Ok(()),
-        };
+            } else {
+                return Ok(());
+            };
         let part = if ty.packed() { Ty::U(16) } else { ty };
         let (a, mut data) = self.operand(s, a);
         let a = self.split(ty, true, a).get(i % 2).copied().unwrap_or(a);

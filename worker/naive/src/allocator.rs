@@ -14,17 +14,11 @@ use super::tensor;
 use moire_cat::vocabulary::sets;
 use moire_execution::columns;
 use moire_execution::leaf::flag;
-use moire_program::ir::{CtaGroup, Instr, Op, Operand, StoreOrder, Tcgen05, Ty};
+use moire_program::ir::{CtaGroup, Operand, StoreOrder, Tcgen05, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most orders of one allocator that are run.
 const ORDERS: usize = 2_000;
-
-/// Whether an instruction is an operation of the allocator.
-pub(super) fn concerns(op: &Op) -> bool {
-    let Op::Tcgen05(op) = op else { return false };
-    matches!(op, Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. })
-}
 
 /// Readings of the PTX ISA that the model chooses between.
 #[derive(Clone, Copy, Debug)]
@@ -53,11 +47,10 @@ pub(super) fn both(run: &Runner<'_>, op: &Tcgen05) -> Result<Vec<usize>, Refusal
 pub(super) fn allocation(
     run: &Runner<'_>,
     mut s: State,
-    instr: &Instr,
+    op: &Tcgen05,
     todo: &mut Vec<State>,
     out: &mut Paths,
 ) -> Result<(), Refusal> {
-    let Op::Tcgen05(op) = &instr.op else { return Ok(()) };
     let own = &run.program.threads[run.thread].place;
     let also = |t: usize| {
         let thread = &run.program.threads[t];
@@ -89,7 +82,17 @@ pub(super) fn allocation(
             let place = u32::try_from(at).ok().filter(|at| at >> 16 == 0).and_then(columns::of_column);
             (Seizure::Put(place), sets::TC_PUT, *exclusive, count(&s, n, *exclusive))
         }
-        _ => (Seizure::Release, sets::TC_REL, false, (0, false)),
+        Tcgen05::Relinquish { .. } => (Seizure::Release, sets::TC_REL, false, (0, false)),
+        Tcgen05::Load(_)
+        | Tcgen05::Store(_)
+        | Tcgen05::WaitLoad
+        | Tcgen05::WaitStore
+        | Tcgen05::Copy { .. }
+        | Tcgen05::Shift { .. }
+        | Tcgen05::Mma(_)
+        | Tcgen05::Commit(_)
+        | Tcgen05::FenceBefore
+        | Tcgen05::FenceAfter => return Err(Refusal::Unsupported(format!("an allocation by {}", op.name()))),
     };
     let mut e = run.event(&s, bit(set), None);
     let seize = Seize { what, columns, exclusive, wrong, lanes: tensor::lanes_wrong(run, &s, op), ctas };

@@ -195,12 +195,10 @@ impl Scene<'_> {
         let members = (0..self.paths.len()).filter(|t| self.memory.cta[*t] == cta);
         members
             .flat_map(|t| &self.program.threads[t].body)
-            .filter(|i| match &i.op {
-                Op::Bar { id: Operand::Imm(n), instance: of, .. } => {
-                    *of == instance && super::arith::low(u128::from_ne_bytes(n.to_ne_bytes()), 32) == id
-                }
-                Op::Bar { instance: of, .. } => *of == instance,
-                _ => false,
+            .filter(|i| {
+                let Op::Bar { id: of, instance: other, .. } = &i.op else { return false };
+                let number = |n: &i128| super::arith::low(u128::from_ne_bytes(n.to_ne_bytes()), 32);
+                *other == instance && !matches!(of, Operand::Imm(n) if number(n) != id)
             })
             .count()
     }

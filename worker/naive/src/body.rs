@@ -17,7 +17,7 @@ use super::{allocator, copies, exchange, mbarrier, proxies, tensor, tile, waits}
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{
     AsyncCopy, BarKind, Control, Exchange, FenceOrder, Guard, Instr, Op, Operand, ProxyFence, Reg, RegInit,
-    ThreadId,
+    Tcgen05, ThreadId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -194,16 +194,33 @@ impl Runner<'_> {
             Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {
                 return ended(waits::barrier(self, s, instr, todo, out));
             }
-            Op::Mbarrier(_) | Op::Tile(_) => return ended(self.questions(s, instr, todo)),
+            Op::Mbarrier(_) => return ended(mbarrier::mbarrier(self, s, instr, todo)),
+            Op::Tile(op) => return ended(tile::tile(self, s, op, todo)),
             Op::Control(Control::Elect { .. } | Control::Collective(_)) => {
                 return ended(exchange::exchange(self, s, instr, todo, out));
             }
-            op if allocator::concerns(op) => {
-                return ended(allocator::allocation(self, s, instr, todo, out));
+            Op::Tcgen05(
+                op @ (Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. }),
+            ) => {
+                return ended(allocator::allocation(self, s, op, todo, out));
             }
-            op => {
+            Op::Store { .. }
+            | Op::MultimemStore { .. }
+            | Op::Fence { .. }
+            | Op::ProxyFence(_)
+            | Op::MbarrierInitFence
+            | Op::Tcgen05(_)
+            | Op::AsyncCopy(_)
+            | Op::Wgmma(_)
+            | Op::ProxyOrder(_)
+            | Op::Control(_)
+            | Op::Mov { .. }
+            | Op::Alu { .. }
+            | Op::Setp { .. }
+            | Op::Selp { .. }
+            | Op::Mapa { .. } => {
                 self.effect(&mut s, instr)?;
-                super::operands::written(op).into_iter().for_each(|r| s.lanes.assigned(r));
+                super::operands::written(&instr.op).into_iter().for_each(|r| s.lanes.assigned(r));
                 s.pc += 1;
             }
         }
@@ -226,21 +243,13 @@ impl Runner<'_> {
         moire_program::registers::only_registers(op) && !exchange::waits(self, s, op)
     }
 
-    /// Instructions with one continuation for each answer they may get.
-    fn questions(&self, s: State, instr: &Instr, todo: &mut Vec<State>) -> Result<(), Refusal> {
-        match instr.op {
-            Op::Tile(_) => tile::tile(self, s, instr, todo),
-            _ => mbarrier::mbarrier(self, s, instr, todo),
-        }
-    }
-
     /// Whether a thread may have to wait at a place: for a barrier, or in a loop.
     fn may_wait(&self, body: &[Instr], pc: usize) -> bool {
-        match body.get(pc).map(|i| &i.op) {
-            Some(Op::Bar { kind, .. }) => *kind != BarKind::Arrive,
-            Some(Op::ClusterWait | Op::WarpSync { .. }) => true,
-            _ => self.flow.heads.contains_key(&pc),
+        let op = body.get(pc).map(|i| &i.op);
+        if let Some(Op::Bar { kind, .. }) = op {
+            return *kind != BarKind::Arrive;
         }
+        matches!(op, Some(Op::ClusterWait | Op::WarpSync { .. })) || self.flow.heads.contains_key(&pc)
     }
 
     /// Evaluates the guard. In front of a register instruction it selects between the old and the new value, a data
@@ -385,21 +394,47 @@ impl Runner<'_> {
             Op::AsyncCopy(op) => copies::copy(self, s, op)?,
             Op::Wgmma(op) => copies::wgmma(self, s, op)?,
             Op::ProxyOrder(op) => proxies::proxies(self, s, op)?,
-            Op::Control(Control::TryCancel { multicast, addr, mbarrier, .. }) => {
+            Op::Control(control) => self.launch(s, control)?,
+            Op::Mov { .. }
+            | Op::Alu { .. }
+            | Op::Setp { .. }
+            | Op::Selp { .. }
+            | Op::Mapa { .. }
+            | Op::Load { .. }
+            | Op::Rmw { .. }
+            | Op::MultimemLoad { .. }
+            | Op::MultimemRed { .. }
+            | Op::Bar { .. }
+            | Op::ClusterArrive { .. }
+            | Op::ClusterWait
+            | Op::WarpSync { .. }
+            | Op::Mbarrier(_)
+            | Op::Tile(_)
+            | Op::Bra { .. }
+            | Op::Exit => return Err(Refusal::Unsupported(format!("{:?}", instr.op))),
+        }
+        Ok(())
+    }
+
+    /// Launch control, and what has no meaning here.
+    fn launch(&self, s: &mut State, control: &Control) -> Result<(), Refusal> {
+        match control {
+            Control::TryCancel { multicast, addr, mbarrier, .. } => {
                 copies::cancel(self, s, *multicast, addr, mbarrier)?;
             }
-            Op::Control(Control::QueryCancel { dst, .. }) => {
+            Control::QueryCancel { dst, .. } => {
                 dst.iter().flatten().for_each(|r| s.regs[r.index()] = (0, UNKNOWN));
             }
-            Op::Control(Control::WaitDependencies) => {
-                let own = &self.program.threads[self.thread].place;
-                if self.program.starts_early(own) {
+            Control::WaitDependencies => {
+                if self.program.starts_early(&self.program.threads[self.thread].place) {
                     let e = self.event(s, bit(sets::GRID_WAIT), None);
                     Self::push(s, e);
                 }
             }
-            Op::Control(Control::Ignored(_) | Control::LaunchDependents) => {}
-            other => return Err(Refusal::Unsupported(format!("{other:?}"))),
+            Control::Ignored(_) | Control::LaunchDependents => {}
+            Control::Elect { .. } | Control::Collective(_) | Control::Repeat(_) | Control::EndRepeat => {
+                return Err(Refusal::Unsupported(control.name().to_owned()));
+            }
         }
         Ok(())
     }

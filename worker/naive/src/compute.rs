@@ -94,23 +94,18 @@ impl Runner<'_> {
     /// Runs an instruction whose guard holds for the lanes `taken` only, if it is a branch, an exit or a register
     /// instruction. Returns whether it is.
     pub(super) fn parted(&self, s: &mut State, instr: &Instr, taken: u32) -> bool {
-        match &instr.op {
-            Op::Bra { target } => {
-                s.lanes.branch(taken, *target, self.flow.meets[&s.pc]);
-                s.pc += 1;
-            }
-            Op::Exit => {
-                let _ = s.lanes.exit(taken);
-                s.pc += 1;
-            }
-            op if self.only_registers(s, op) => {
-                s.lanes.only(taken);
-                self.each_lane(s, instr);
-                s.lanes.again();
-                s.pc += 1;
-            }
-            _ => return false,
+        if let Op::Bra { target } = instr.op {
+            s.lanes.branch(taken, target, self.flow.meets[&s.pc]);
+        } else if instr.op == Op::Exit {
+            let _ = s.lanes.exit(taken);
+        } else if self.only_registers(s, &instr.op) {
+            s.lanes.only(taken);
+            self.each_lane(s, instr);
+            s.lanes.again();
+        } else {
+            return false;
         }
+        s.pc += 1;
         true
     }
 }

@@ -21,12 +21,15 @@ type Bytes = (u128, u32);
 
 /// Whether the instruction changes an mbarrier later.
 pub(super) fn reports(op: &Op) -> bool {
-    match op {
-        Op::AsyncCopy(AsyncCopy::Bulk(c)) => matches!(c.done, BulkDone::Mbarrier(_)),
-        Op::AsyncCopy(AsyncCopy::Remote(w)) => matches!(w.order, RemoteOrder::Mbarrier(_)),
-        Op::AsyncCopy(AsyncCopy::Arrive { .. }) | Op::Control(Control::TryCancel { .. }) => true,
-        Op::Tcgen05(Tcgen05::Commit(_)) => true,
-        _ => false,
+    let Op::AsyncCopy(copy) = op else {
+        return matches!(op, Op::Control(Control::TryCancel { .. }) | Op::Tcgen05(Tcgen05::Commit(_)));
+    };
+    match copy {
+        AsyncCopy::Bulk(c) => matches!(c.done, BulkDone::Mbarrier(_)),
+        AsyncCopy::Remote(w) => matches!(w.order, RemoteOrder::Mbarrier(_)),
+        AsyncCopy::Arrive { .. } => true,
+        AsyncCopy::Small(_) | AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll => false,
+        AsyncCopy::Prefetch(_) | AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. } => false,
     }
 }
 

@@ -91,13 +91,12 @@ impl Effect {
     /// Whether this executes before `next` if it is issued before. Pairs of products are left to
     /// [`Effect::products`].
     pub(super) fn pipelines(&self, next: &Effect) -> bool {
-        let pairs = match (&self.op, &next.op) {
-            (Tcgen05::Copy { .. }, Tcgen05::Mma(_)) => true,
-            (Tcgen05::Shift { .. }, Tcgen05::Mma(_)) => true,
-            (Tcgen05::Mma(_), Tcgen05::Shift { .. }) => true,
-            (Tcgen05::Shift { .. }, Tcgen05::Copy { shape, .. }) => *shape == CopyShape::S4x256b,
-            _ => false,
-        };
+        let pairs = matches!(
+            (&self.op, &next.op),
+            (Tcgen05::Copy { .. } | Tcgen05::Shift { .. }, Tcgen05::Mma(_))
+                | (Tcgen05::Mma(_), Tcgen05::Shift { .. })
+                | (Tcgen05::Shift { .. }, Tcgen05::Copy { shape: CopyShape::S4x256b, .. })
+        );
         pairs && self.later && next.later && self.op.group() == next.op.group()
     }
 
@@ -140,7 +139,9 @@ impl Effect {
                     let tracked = if commit.reads_only { earlier.first_factor } else { earlier.tensor() };
                     self.later && tracked && Some(commit.group) == earlier.op.group()
                 }
-                _ => false,
+                Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => false,
+                Tcgen05::Load(_) | Tcgen05::Store(_) | Tcgen05::Copy { .. } | Tcgen05::Shift { .. } => false,
+                Tcgen05::Mma(_) | Tcgen05::FenceBefore | Tcgen05::FenceAfter => false,
             }
     }
 

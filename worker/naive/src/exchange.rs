@@ -133,12 +133,10 @@ pub(super) fn exchange(
 
 /// Waits for the other threads of the warp that have the instruction, which the whole warp executes (`.sync.aligned`).
 pub(super) fn whole(run: &Runner<'_>, s: &mut State, instr: &Instr, out: &mut Paths) -> Result<(), Refusal> {
-    let name = match &instr.op {
-        Op::Tcgen05(op) => Some(op.name())
-            .filter(|_| !op.by_one_thread() && !matches!(op, Tcgen05::FenceBefore | Tcgen05::FenceAfter)),
-        Op::Wgmma(op) => Some(op.name()),
-        _ => None,
-    };
+    let single =
+        |op: &Tcgen05| op.by_one_thread() || matches!(op, Tcgen05::FenceBefore | Tcgen05::FenceAfter);
+    let whole = matches!(&instr.op, Op::Tcgen05(op) if !single(op)) || matches!(instr.op, Op::Wgmma(_));
+    let name = instr.op.extended().filter(|_| whole);
     let Some(circle) = name.map(|name| (Form::Whole(name), u32::MAX)) else { return Ok(()) };
     if run.program.threads[run.thread].place.mask == 0 || others(run, circle).is_empty() {
         return Ok(());
@@ -159,23 +157,21 @@ pub(super) fn whole(run: &Runner<'_>, s: &mut State, instr: &Instr, out: &mut Pa
 fn mine(run: &Runner<'_>, s: &State, instr: &Instr) -> Result<(Circle, Gift, Events), Refusal> {
     let lanes = s.lanes.active;
     let mut gift = Gift { lanes, votes: 0, value: 0, from: [0; 2] };
-    match &instr.op {
-        Op::Control(Control::Collective(c)) => {
-            let ((value, a), (mask, b)) = (run.operand(s, c.src), run.operand(s, c.mask));
-            let (by, clamp) = (run.operand(s, c.from[0]), run.operand(s, c.from[1]));
-            (gift.value, gift.from) = (narrow(value), [narrow(by.0), narrow(clamp.0)]);
-            gift.votes = votes(run, s, c);
-            if lanes.count_ones() > 1 && lane_by_lane(c.form, gift.from) {
-                return Err(Refusal::Unsupported("an exchange that differs among lanes of a thread".into()));
-            }
-            Ok(((Form::Values(c.form), narrow(mask)), gift, a | b | by.1 | clamp.1))
-        }
-        Op::Control(Control::Elect { mask, .. }) => {
-            let (mask, data) = run.operand(s, *mask);
-            Ok(((Form::Election, narrow(mask)), gift, data))
-        }
-        _ => Err(Refusal::Unsupported("this exchange".into())),
+    if let Op::Control(Control::Elect { mask, .. }) = &instr.op {
+        let (mask, data) = run.operand(s, *mask);
+        return Ok(((Form::Election, narrow(mask)), gift, data));
     }
+    let Op::Control(Control::Collective(c)) = &instr.op else {
+        return Err(Refusal::Unsupported("this exchange".into()));
+    };
+    let ((value, a), (mask, b)) = (run.operand(s, c.src), run.operand(s, c.mask));
+    let (by, clamp) = (run.operand(s, c.from[0]), run.operand(s, c.from[1]));
+    (gift.value, gift.from) = (narrow(value), [narrow(by.0), narrow(clamp.0)]);
+    gift.votes = votes(run, s, c);
+    if lanes.count_ones() > 1 && lane_by_lane(c.form, gift.from) {
+        return Err(Refusal::Unsupported("an exchange that differs among lanes of a thread".into()));
+    }
+    Ok(((Form::Values(c.form), narrow(mask)), gift, a | b | by.1 | clamp.1))
 }
 
 fn votes(run: &Runner<'_>, s: &State, c: &Collective) -> u32 {
@@ -210,19 +206,15 @@ fn hand_back(
         s.regs[reg.index()] = (value, data);
         s.lanes.assigned(reg);
     };
-    match &instr.op {
-        Op::Control(Control::Collective(c)) => {
-            set(c.dst, u128::from(value));
-            c.pred.iter().for_each(|p| set(*p, u128::from(second)));
+    if let Op::Control(Control::Collective(c)) = &instr.op {
+        set(c.dst, u128::from(value));
+        c.pred.iter().for_each(|p| set(*p, u128::from(second)));
+    } else if let Op::Control(Control::Elect { dst, pred, .. }) = &instr.op {
+        dst.iter().for_each(|d| set(*d, u128::from(value)));
+        set(*pred, u128::from(first == value));
+        if s.lanes.active.count_ones() > 1 {
+            s.lanes.columns.insert(*pred, (0..32).map(|lane| u128::from(lane == value)).collect());
         }
-        Op::Control(Control::Elect { dst, pred, .. }) => {
-            dst.iter().for_each(|d| set(*d, u128::from(value)));
-            set(*pred, u128::from(first == value));
-            if s.lanes.active.count_ones() > 1 {
-                s.lanes.columns.insert(*pred, (0..32).map(|lane| u128::from(lane == value)).collect());
-            }
-        }
-        _ => {}
     }
     s.pc += 1;
     todo.push(s);

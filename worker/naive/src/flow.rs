@@ -20,10 +20,8 @@ impl Flow {
     pub(super) fn new(thread: &Thread, kept: &BTreeSet<Reg>) -> Self {
         let body =
             Body { thread, kept, next: (0..thread.body.len()).map(|pc| successors(thread, pc)).collect() };
-        let back = |pc: usize| match thread.body[pc].op {
-            Op::Bra { target } if target <= pc => Some(target),
-            _ => None,
-        };
+        let back = |pc: usize| if let Op::Bra { target } = thread.body[pc].op { Some(target) } else { None };
+        let back = |pc: usize| back(pc).filter(|target| *target <= pc);
         let all = 0..thread.body.len();
         let guarded = all.clone().filter(|pc| thread.body[*pc].guard.is_some());
         Flow {
@@ -86,11 +84,8 @@ impl Body<'_> {
 
 fn successors(thread: &Thread, pc: usize) -> Vec<usize> {
     let instr = &thread.body[pc];
-    let jump = match instr.op {
-        Op::Bra { target } => Some(target),
-        Op::Exit => Some(thread.body.len()),
-        _ => None,
-    };
+    let end = Some(thread.body.len()).filter(|_| instr.op == Op::Exit);
+    let jump = if let Op::Bra { target } = instr.op { Some(target) } else { end };
     match (jump, instr.guard) {
         (None, _) => vec![pc + 1],
         (Some(to), None) => vec![to],

@@ -112,9 +112,9 @@ fn deeds(run: &Runner<'_>, s: &State, m: &Mbarrier) -> (Vec<Deed>, Option<&'stat
 fn most_phases(run: &Runner<'_>) -> u128 {
     let mut most = 0;
     for thread in &run.program.threads {
-        let adds = |i: &&Instr| match &i.op {
-            Op::Mbarrier(m) => !matches!(m.op, MbarrierOp::Wait(_)),
-            op => super::copies::reports(op),
+        let adds = |i: &&Instr| {
+            matches!(&i.op, Op::Mbarrier(m) if !matches!(m.op, MbarrierOp::Wait(_)))
+                || super::copies::reports(&i.op)
         };
         let jumps = thread.body.iter().enumerate();
         let loops = jumps.filter(|(pc, i)| matches!(i.op, Op::Bra { target } if target <= *pc)).count();

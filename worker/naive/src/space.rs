@@ -5,8 +5,8 @@
 //! (PTX ISA 9.2, 8.2 and 8.3.)
 
 use moire_program::ir::{
-    Address, AsyncCopy, BulkEnd, Control, ObjectId, Op, Operand, Program, ProxyOrder, RegInit, Scope, Space,
-    SymbolId, Tcgen05, Thread, Tile, TileOp, Ty,
+    Address, AsyncCopy, BulkEnd, Control, Instr, ObjectId, Op, Operand, Program, ProxyOrder, RegInit, Scope,
+    Space, SymbolId, Tcgen05, Thread, Tile, TileOp, Ty,
 };
 use std::collections::BTreeSet;
 
@@ -252,20 +252,17 @@ fn constant_base(thread: &Thread, address: Address) -> Option<SymbolId> {
 fn mapped_once(thread: &Thread, reg: moire_program::ir::Reg) -> Option<SymbolId> {
     let defining: Vec<_> =
         thread.body.iter().filter(|i| super::operands::written(&i.op).contains(&reg)).collect();
-    match (&defining[..], defining.first().map(|i| &i.op)) {
-        ([only], Some(Op::Mapa { src: Operand::Address(s), .. })) if only.guard.is_none() => Some(*s),
-        _ => None,
-    }
+    let [Instr { guard: None, op: Op::Mapa { src: Operand::Address(symbol), .. }, .. }] = &defining[..]
+    else {
+        return None;
+    };
+    Some(*symbol)
 }
 
 /// The same as [`footprint`] for each element of a tile.
 fn tile(op: &Op) -> Vec<(Address, u32, u32)> {
-    match op {
-        Op::Tile(TileOp::Access(access)) => {
-            access.elements.iter().map(|e| (e.addr, 1, access.ty.bytes())).collect()
-        }
-        _ => Vec::new(),
-    }
+    let Op::Tile(TileOp::Access(access)) = op else { return Vec::new() };
+    access.elements.iter().map(|e| (e.addr, 1, access.ty.bytes())).collect()
 }
 
 /// Address, number of scalar pieces and bytes of each, of a memory instruction.
@@ -286,7 +283,11 @@ fn footprint(op: &Op) -> Option<(Address, u32, u32)> {
         Op::MultimemLoad { ty, addr, .. }
         | Op::MultimemStore { ty, addr, .. }
         | Op::MultimemRed { ty, addr, .. } => (addr, (1, ty.bytes())),
-        _ => return None,
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => return None,
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => return None,
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => return None,
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Tile(_) => return None,
+        Op::Control(_) | Op::Bra { .. } | Op::Exit => return None,
     };
     Some((*addr, count, bytes))
 }
@@ -325,7 +326,16 @@ fn stretches(op: &Op) -> Option<Vec<(Address, u32)>> {
         Op::ProxyOrder(
             ProxyOrder::CopyTensormap { dst: addr, .. } | ProxyOrder::ReplaceTensormap { addr, .. },
         ) => Some(vec![(*addr, 128)]),
-        _ => Some(vec![]),
+        Op::AsyncCopy(AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll) => Some(vec![]),
+        Op::AsyncCopy(AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. }) => Some(vec![]),
+        Op::AsyncCopy(AsyncCopy::Arrive { .. } | AsyncCopy::Prefetch(_)) => Some(vec![]),
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => Some(vec![]),
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) => Some(vec![]),
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => Some(vec![]),
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => Some(vec![]),
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => Some(vec![]),
+        Op::Tcgen05(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => Some(vec![]),
+        Op::Bra { .. } | Op::Exit => Some(vec![]),
     }
 }
 

@@ -58,7 +58,11 @@ pub(super) fn tensor(run: &Runner<'_>, s: &mut State, op: &Tcgen05) -> Result<()
         Tcgen05::FenceBefore => sets::TC_BEFORE,
         Tcgen05::FenceAfter => sets::TC_AFTER,
         Tcgen05::Commit(_) => sets::TC_COMMIT,
-        _ => sets::TC_ISSUE,
+        Tcgen05::Load(_) | Tcgen05::Store(_) | Tcgen05::Copy { .. } => sets::TC_ISSUE,
+        Tcgen05::Shift { .. } | Tcgen05::Mma(_) => sets::TC_ISSUE,
+        Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => {
+            return Err(Refusal::Unsupported(op.name().to_owned()));
+        }
     };
     effect.flags.extend(lanes_wrong(run, s, op));
     let mut issue = run.event(s, bit(set), None);
@@ -66,11 +70,10 @@ pub(super) fn tensor(run: &Runner<'_>, s: &mut State, op: &Tcgen05) -> Result<()
     Runner::push(s, issue);
     effect.flags.clear();
     effect.later = true;
-    match op {
-        Tcgen05::Commit(commit) => arrival(run, s, commit, effect),
-        _ if set == sets::TC_ISSUE => later(run, s, op, effect),
-        _ => Ok(()),
+    if let Tcgen05::Commit(commit) = op {
+        return arrival(run, s, commit, effect);
     }
+    if set == sets::TC_ISSUE { later(run, s, op, effect) } else { Ok(()) }
 }
 
 /// The flag to raise if the wrong lanes run an instruction.
@@ -165,14 +168,13 @@ fn later(run: &Runner<'_>, s: &mut State, op: &Tcgen05, mut effect: Effect) -> R
     let mut access = run.event(s, bit(sets::TC_ACCESS) | tensor, None);
     access.effect = Some(effect);
     Runner::push(s, access);
-    let matrices = match op {
-        Tcgen05::Copy { src, .. } => vec![(src, false)],
-        Tcgen05::Mma(mma) => match &mma.a {
-            Factor::Shared(a) => vec![(a, true), (&mma.b, false)],
-            Factor::Tensor(_) => vec![(&mma.b, false)],
-        },
-        _ => vec![],
-    };
+    let mut matrices = Vec::new();
+    if let Tcgen05::Copy { src: matrix, .. } = op {
+        matrices.push((matrix, false));
+    } else if let Tcgen05::Mma(mma) = op {
+        let first = if let Factor::Shared(a) = &mma.a { Some((a, true)) } else { None };
+        matrices.extend(first.into_iter().chain([(&mma.b, false)]));
+    }
     for (matrix, first_factor) in matrices {
         let Descriptor::Range { addr, bytes } = matrix else {
             return Err(unknown("a matrix descriptor in a register"));
@@ -230,11 +232,9 @@ fn masked(run: &Runner<'_>, s: &State, mma: &Mma, ctas: &[usize], cta: usize) ->
 
 /// Whether the active lanes of this thread move a lane of tensor memory, of which each lane of the warp moves its own.
 fn moved_here(run: &Runner<'_>, s: &State, op: &Tcgen05, lane: u32) -> bool {
-    let own = match op {
-        Tcgen05::Load(l) => l.shape == MoveShape::L32x32b,
-        Tcgen05::Store(w) => w.shape == MoveShape::L32x32b,
-        _ => false,
-    };
+    let shape = MoveShape::L32x32b;
+    let own = matches!(op, Tcgen05::Load(l) if l.shape == shape)
+        || matches!(op, Tcgen05::Store(w) if w.shape == shape);
     !own || run.program.threads[run.thread].place.mask == 0 || s.lanes.active >> lane & 1 == 1
 }
 

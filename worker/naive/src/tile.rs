@@ -11,7 +11,7 @@ use super::state::{Before, Runner, State};
 use super::tags::{bit, load_tags, store_tags};
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{
-    Instr, Op, Operand, Proxy, Reg, RmwOrder, Space, TileAccess, TileElement, TileKind, TileOp, TileToken,
+    Operand, Proxy, Reg, RmwOrder, Space, TileAccess, TileElement, TileKind, TileOp, TileToken,
 };
 
 /// An element that takes part.
@@ -32,13 +32,12 @@ fn before(s: &State, token: Reg) -> Before {
 pub(super) fn tile(
     run: &Runner<'_>,
     mut s: State,
-    instr: &Instr,
+    op: &TileOp,
     todo: &mut Vec<State>,
 ) -> Result<(), Refusal> {
-    match &instr.op {
-        Op::Tile(TileOp::Access(access)) => return tile_access(run, s, access, todo),
-        Op::Tile(TileOp::Token(token)) => tile_token(run, &mut s, token),
-        _ => {}
+    match op {
+        TileOp::Access(access) => return tile_access(run, s, access, todo),
+        TileOp::Token(token) => tile_token(run, &mut s, token),
     }
     s.pc += 1;
     todo.push(s);
