@@ -316,14 +316,15 @@ impl Phases {
             let others = self.companions(g, id, barrier.object).into_iter();
             others.filter(|c| self.of[*c] == phase).chain([id]).filter_map(of).collect()
         };
-        match g.code(thread).body[event.emitted.pc].op {
-            Op::Bar { kind: BarKind::Red { op, .. }, .. } => match op {
-                BarRed::Popc => gifts().iter().map(|g| Value::from(g.1.votes.count_ones())).sum(),
-                BarRed::And => Value::from(gifts().iter().all(|g| g.1.votes == g.0)),
-                BarRed::Or => Value::from(gifts().iter().any(|g| g.1.votes != 0)),
-            },
-            Op::Control(_) => result(event.emitted.lanes.active.trailing_zeros(), &barrier, &gifts()),
-            _ => 0,
+        let op = &g.code(thread).body[event.emitted.pc].op;
+        if matches!(op, Op::Control(_)) {
+            return result(event.emitted.lanes.active.trailing_zeros(), &barrier, &gifts());
+        }
+        let Op::Bar { kind: BarKind::Red { op, .. }, .. } = op else { return 0 };
+        match op {
+            BarRed::Popc => gifts().iter().map(|g| Value::from(g.1.votes.count_ones())).sum(),
+            BarRed::And => Value::from(gifts().iter().all(|g| g.1.votes == g.0)),
+            BarRed::Or => Value::from(gifts().iter().any(|g| g.1.votes != 0)),
         }
     }
 }

@@ -104,9 +104,16 @@ fn foreseeable(thread: &Thread, flow: &Flow, pc: usize) -> bool {
         | Op::Control(Control::Elect { .. } | Control::Collective(_)) => false,
         Op::Mbarrier(m) => match m.op {
             MbarrierOp::Wait(_) => flow.asked_until_yes[pc],
-            _ => m.dst().is_none(),
+            MbarrierOp::Init { .. } | MbarrierOp::Inval | MbarrierOp::Arrive(_) => m.dst().is_none(),
+            MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => m.dst().is_none(),
         },
-        _ => true,
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => true,
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) => true,
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => true,
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => true,
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => true,
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) => true,
+        Op::Control(_) | Op::Bra { .. } | Op::Exit => true,
     }
 }
 

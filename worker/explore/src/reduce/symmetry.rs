@@ -226,19 +226,15 @@ fn writes_at(thread: &Thread) -> Option<usize> {
     let single = |ty: &Ty| !ty.packed() && ty.bytes() <= 8;
     let placed = |i: &&Instr| i.guard.is_none();
     let known = |addr: &Address| base_symbol(thread, addr).is_some();
-    let atomic = |i: &Instr| match &i.op {
-        Op::Rmw { op, ty, addr, .. } => *op != AtomOp::Cas && single(ty) && known(addr),
-        op => element(op).is_some_and(|(kind, addr)| {
-            matches!(kind, TileKind::Rmw { op, .. } if op != AtomOp::Cas) && known(addr)
-        }),
+    let atomic = |i: &Instr| {
+        matches!(&i.op, Op::Rmw { op, ty, addr, .. } if *op != AtomOp::Cas && single(ty) && known(addr))
+            || matches!(element(&i.op), Some((TileKind::Rmw { op, .. }, addr)) if op != AtomOp::Cas && known(addr))
     };
-    let store = |i: &Instr| match &i.op {
-        Op::Store { order, ty, addr, src, .. } => {
-            *order != StoreOrder::Weak && single(ty) && src.len() == 1 && known(addr)
-        }
-        op => element(op).is_some_and(|(kind, addr)| {
-            matches!(kind, TileKind::Store(order) if order != StoreOrder::Weak) && known(addr)
-        }),
+    let strong = |order: StoreOrder| order != StoreOrder::Weak;
+    let store = |i: &Instr| {
+        matches!(&i.op, Op::Store { order, ty, addr, src, .. }
+            if strong(*order) && single(ty) && src.len() == 1 && known(addr))
+            || matches!(element(&i.op), Some((TileKind::Store(order), addr)) if strong(order) && known(addr))
     };
     let find = |wanted: &dyn Fn(&Instr) -> bool| body.iter().position(|i| placed(&i) && wanted(i));
     find(&atomic).or_else(|| find(&store))

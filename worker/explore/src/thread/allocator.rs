@@ -70,7 +70,17 @@ pub(crate) fn allocator<V: View>(
             let place = at.and_then(columns::of_column);
             counted(AllocAct::Put { place }, sets::TC_PUT, *exclusive, *count)?
         }
-        _ => plain(AllocAct::Release, sets::TC_REL),
+        Tcgen05::Relinquish { .. } => plain(AllocAct::Release, sets::TC_REL),
+        Tcgen05::Load(_)
+        | Tcgen05::Store(_)
+        | Tcgen05::WaitLoad
+        | Tcgen05::WaitStore
+        | Tcgen05::Copy { .. }
+        | Tcgen05::Shift { .. }
+        | Tcgen05::Mma(_)
+        | Tcgen05::Commit(_)
+        | Tcgen05::FenceBefore
+        | Tcgen05::FenceAfter => return Err(m.wrong(instr, op.name())),
     };
     let event = m.blank(instr, pc, Kind::Allocator(used), labels(&[set]), None);
     let index = event.index;
@@ -80,8 +90,5 @@ pub(crate) fn allocator<V: View>(
         return Ok(());
     }
     let Some(address) = m.view.passed(index) else { return Err(TraceEnd::Barrier(index)) };
-    match op {
-        Tcgen05::Alloc { dst, .. } => access::address_out(m, instr, pc, dst, address),
-        _ => Ok(()),
-    }
+    if let Tcgen05::Alloc { dst, .. } = op { access::address_out(m, instr, pc, dst, address) } else { Ok(()) }
 }

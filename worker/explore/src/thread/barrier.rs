@@ -60,11 +60,9 @@ fn counts<V: View>(m: &mut Machine<'_, V>, instr: &Instr, barrier: &BarrierUse) 
     match (barrier.object, barrier.count) {
         (BarrierObject::Cluster, _) => Ok(takes_turn(m, barrier.arrives, instr.line)),
         (BarrierObject::Cta { instance: None, .. }, Some(count)) if m.lanes.count() > count => {
-            let unsaid = match instr.op {
-                _ if count == 0 => Some("a barrier count of zero"),
-                Op::Bar { kind: BarKind::Red { .. }, .. } => Some("bar.red by more threads than its count"),
-                _ => None,
-            };
+            let reduces = matches!(instr.op, Op::Bar { kind: BarKind::Red { .. }, .. });
+            let more = reduces.then_some("bar.red by more threads than its count");
+            let unsaid = if count == 0 { Some("a barrier count of zero") } else { more };
             m.flags.insert((flag::BARRIER_COUNT, instr.line));
             unsaid.map_or(Ok(false), |what| Err(TraceEnd::Unsupported(what.into(), instr.line)))
         }

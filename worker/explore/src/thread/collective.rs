@@ -33,10 +33,8 @@ fn company<V: View>(m: &Machine<'_, V>, mask: u32) -> bool {
 /// Whether an instruction touches nothing but registers of this thread.
 pub(crate) fn only_registers<V: View>(m: &Machine<'_, V>, op: &Op) -> bool {
     let waits = |mask: Operand| m.operand(mask).value.is_none_or(|mask| company(m, low(mask)));
-    match op {
-        Op::Control(Control::Elect { mask, .. }) => !waits(*mask),
-        op => moire_program::registers::only_registers(op),
-    }
+    moire_program::registers::only_registers(op)
+        && !matches!(op, Op::Control(Control::Elect { mask, .. }) if waits(*mask))
 }
 
 fn low(value: Value) -> u32 {
@@ -91,20 +89,16 @@ fn hand_back<V: View>(m: &mut Machine<'_, V>, op: &Op, answer: Value, deps: Deps
         m.regs[reg.index()] = RegState { value: Some(value), deps };
         m.lanes.set(reg);
     };
-    match op {
-        Op::Control(Control::Collective(c)) => {
-            set(c.dst, truncate(answer, 32));
-            c.pred.iter().for_each(|pred| set(*pred, answer >> PREDICATE & 1));
+    if let Op::Control(Control::Collective(c)) = op {
+        set(c.dst, truncate(answer, 32));
+        c.pred.iter().for_each(|pred| set(*pred, answer >> PREDICATE & 1));
+    } else if let Op::Control(Control::Elect { dst, pred, .. }) = op {
+        dst.iter().for_each(|dst| set(*dst, answer));
+        set(*pred, Value::from(first == answer));
+        if m.lanes.count() > 1 {
+            let chosen = std::array::from_fn(|lane| Value::from(lane as Value == answer));
+            m.lanes.spread.insert(*pred, Box::new(chosen));
         }
-        Op::Control(Control::Elect { dst, pred, .. }) => {
-            dst.iter().for_each(|dst| set(*dst, answer));
-            set(*pred, Value::from(first == answer));
-            if m.lanes.count() > 1 {
-                let chosen = std::array::from_fn(|lane| Value::from(lane as Value == answer));
-                m.lanes.spread.insert(*pred, Box::new(chosen));
-            }
-        }
-        _ => {}
     }
 }
 
@@ -117,15 +111,15 @@ fn used<V: View>(m: &Machine<'_, V>, instr: &Instr) -> Result<(BarrierUse, u32, 
         state.value.map(low).ok_or(TraceEnd::Pending(state.deps))
     };
     let mut used = used_by_all();
-    let (form, mask) = match &instr.op {
-        Op::Control(Control::Elect { mask, .. }) => (Form::Elect, known(*mask)?),
-        Op::Control(Control::Collective(c)) => {
-            used.given = known(c.src)?;
-            used.from = [known(c.from[0])?, known(c.from[1])?];
-            used.votes = votes(m, c);
-            (Form::Exchange(c.form), known(c.mask)?)
-        }
-        _ => return Err(m.wrong(instr, "this exchange")),
+    let (form, mask) = if let Op::Control(Control::Elect { mask, .. }) = &instr.op {
+        (Form::Elect, known(*mask)?)
+    } else if let Op::Control(Control::Collective(c)) = &instr.op {
+        used.given = known(c.src)?;
+        used.from = [known(c.from[0])?, known(c.from[1])?];
+        used.votes = votes(m, c);
+        (Form::Exchange(c.form), known(c.mask)?)
+    } else {
+        return Err(m.wrong(instr, "this exchange"));
     };
     used.object = BarrierObject::Collective { form, mask };
     several(m, instr, &used)?;

@@ -371,22 +371,25 @@ fn remote_accesses<V: View>(
 /// Launch control, and what has no meaning here.
 pub(crate) fn launch_control<V: View>(
     m: &mut Machine<'_, V>,
+    control: &Control,
     instr: &Instr,
     pc: usize,
 ) -> Result<(), TraceEnd> {
-    match &instr.op {
-        Op::Control(Control::TryCancel { multicast, addr, mbarrier, .. }) => {
+    match control {
+        Control::TryCancel { multicast, addr, mbarrier, .. } => {
             return try_cancel(m, *multicast, (addr, mbarrier), instr, pc);
         }
-        Op::Control(Control::QueryCancel { dst, .. }) => m.forget(dst.iter().flatten().copied()),
-        Op::Control(Control::WaitDependencies) => {
+        Control::QueryCancel { dst, .. } => m.forget(dst.iter().flatten().copied()),
+        Control::WaitDependencies => {
             if m.program.starts_early(&m.program.threads[m.thread.index()].place) {
                 let event = m.blank(instr, pc, Kind::Fence, labels(&[sets::GRID_WAIT]), None);
                 m.events.push(Some(event));
             }
         }
-        Op::Control(Control::Ignored(_) | Control::LaunchDependents) => {}
-        op => return Err(m.wrong(instr, op.extended().unwrap_or("this instruction"))),
+        Control::Ignored(_) | Control::LaunchDependents => {}
+        Control::Elect { .. } | Control::Collective(_) | Control::Repeat(_) | Control::EndRepeat => {
+            return Err(m.wrong(instr, control.name()));
+        }
     }
     Ok(())
 }

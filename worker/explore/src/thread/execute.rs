@@ -102,6 +102,10 @@ fn emit<V: View>(m: &mut Machine<'_, V>, instr: &Instr, pc: usize) -> Result<(),
         Op::Wgmma(op) => warpgroup::wgmma(m, op, instr, pc),
         Op::ProxyOrder(op) => proxies::proxy_order(m, op, instr, pc),
         Op::Tile(op) => tile::tile(m, op, instr, pc),
-        _ => copies::launch_control(m, instr, pc),
+        Op::Control(control) => copies::launch_control(m, control, instr, pc),
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {
+            Err(m.wrong(instr, "this instruction"))
+        }
+        Op::Bra { .. } | Op::Exit => Err(m.wrong(instr, "this instruction")),
     }
 }

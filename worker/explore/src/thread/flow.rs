@@ -61,13 +61,12 @@ type Next = SmallVec<[usize; 2]>;
 
 /// Possible next positions.
 pub(crate) fn successors(body: &[Instr], pc: usize) -> Next {
-    let exit = body.len();
-    match (&body[pc].op, body[pc].guard) {
-        (Op::Bra { target }, None) => smallvec![*target],
-        (Op::Bra { target }, Some(_)) if *target != pc + 1 => smallvec![pc + 1, *target],
-        (Op::Exit, None) => smallvec![exit],
-        (Op::Exit, Some(_)) => smallvec![pc + 1, exit],
-        _ => smallvec![pc + 1],
+    let exit = Some(body.len()).filter(|_| body[pc].op == Op::Exit);
+    let jump = if let Op::Bra { target } = body[pc].op { Some(target) } else { exit };
+    match (jump, body[pc].guard) {
+        (Some(to), None) => smallvec![to],
+        (Some(to), Some(_)) if body[pc].op == Op::Exit || to != pc + 1 => smallvec![pc + 1, to],
+        (Some(_) | None, _) => smallvec![pc + 1],
     }
 }
 
@@ -278,7 +277,11 @@ fn may_spin(body: &[Instr], succ: &[Next], head: usize) -> bool {
             Op::Tile(op) => op.always_writes(),
             Op::Mbarrier(_) => !asks(&body[pc].op),
             Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => true,
-            _ => false,
+            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => false,
+            Op::Load { .. } | Op::MultimemLoad { .. } => false,
+            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => false,
+            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) => false,
+            Op::Control(_) | Op::Bra { .. } | Op::Exit => false,
         };
         always && effect
     };

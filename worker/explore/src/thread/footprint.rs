@@ -28,17 +28,22 @@ pub(crate) fn copied(op: &Op) -> Option<Vec<(Address, u32)>> {
         Op::Control(Control::TryCancel { addr, .. }) => vec![(*addr, CANCEL_BYTES)],
         Op::ProxyOrder(ProxyOrder::CopyTensormap { dst, .. }) => vec![(*dst, TENSORMAP_BYTES)],
         Op::ProxyOrder(ProxyOrder::ReplaceTensormap { addr, .. }) => vec![(*addr, TENSORMAP_BYTES)],
-        _ => vec![],
+        Op::AsyncCopy(AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll) => vec![],
+        Op::AsyncCopy(AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. } | AsyncCopy::Prefetch(_)) => vec![],
+        Op::AsyncCopy(AsyncCopy::Arrive { .. }) | Op::ProxyOrder(_) | Op::Control(_) => vec![],
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => vec![],
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) => vec![],
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => vec![],
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => vec![],
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => vec![],
+        Op::Tcgen05(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => vec![],
     })
 }
 
 /// Whether an instruction may also write memory of CTAs that its addresses do not name.
 pub(crate) fn spreads(op: &Op) -> bool {
-    match op {
-        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => copy.multicast.is_some(),
-        Op::Control(Control::TryCancel { multicast, .. }) => *multicast,
-        _ => false,
-    }
+    matches!(op, Op::AsyncCopy(AsyncCopy::Bulk(copy)) if copy.multicast.is_some())
+        || matches!(op, Op::Control(Control::TryCancel { multicast: true, .. }))
 }
 
 pub(crate) fn box_of(end: &BulkEnd) -> Option<Tile> {
@@ -60,7 +65,11 @@ pub(crate) fn memory_operand(op: &Op) -> Option<(&Address, u32, usize, bool)> {
         Op::MultimemStore { ty, addr, .. } | Op::MultimemRed { ty, addr, .. } => {
             Some((addr, ty.bytes(), 1, true))
         }
-        _ => None,
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => None,
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Tile(_) => None,
+        Op::Control(_) | Op::Bra { .. } | Op::Exit => None,
     }
 }
 
@@ -90,8 +99,9 @@ fn is_written(thread: &Thread, reg: Reg) -> bool {
 /// The symbol whose address a register holds, mapped to some CTA; `None` if the register may hold anything else.
 fn mapped_symbol(thread: &Thread, reg: Reg) -> Option<SymbolId> {
     let mut writers = thread.body.iter().filter(|i| defines(&i.op).contains(&reg));
-    match (writers.next(), writers.next()) {
-        (Some(Instr { guard: None, op: Op::Mapa { src: Operand::Address(s), .. }, .. }), None) => Some(*s),
-        _ => None,
-    }
+    let Some(Instr { guard: None, op: Op::Mapa { src: Operand::Address(symbol), .. }, .. }) = writers.next()
+    else {
+        return None;
+    };
+    writers.next().is_none().then_some(*symbol)
 }

@@ -58,7 +58,9 @@ impl MayArrive {
                     MbarrierOp::Init { .. } | MbarrierOp::Inval => {
                         out.ends.enter(program, layout, m.addr.base)
                     }
-                    _ => out.adds.enter(program, layout, m.addr.base),
+                    MbarrierOp::Arrive(_) | MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => {
+                        out.adds.enter(program, layout, m.addr.base)
+                    }
                 },
                 // The mbarrier is one of the addresses.
                 Op::AsyncCopy(copy) => {
@@ -68,7 +70,12 @@ impl MayArrive {
                     control.sources().into_iter().for_each(|o| out.adds.enter(program, layout, o));
                 }
                 Op::Tcgen05(Tcgen05::Commit(commit)) => out.adds.enter(program, layout, commit.addr.base),
-                _ => {}
+                Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {}
+                Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) => {}
+                Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {}
+                Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {}
+                Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
+                Op::Tcgen05(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => {}
             }
         }
         out

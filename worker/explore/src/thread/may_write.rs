@@ -85,10 +85,7 @@ pub(crate) struct Ahead {
 
 /// Whether an instruction writes in program order through another proxy than the generic one.
 fn unlicensed(instr: &Instr) -> bool {
-    match instr.op {
-        Op::Store { proxy, .. } | Op::Rmw { proxy, .. } => proxy != Proxy::Generic,
-        _ => false,
-    }
+    matches!(instr.op, Op::Store { proxy, .. } | Op::Rmw { proxy, .. } if proxy != Proxy::Generic)
 }
 
 impl Ahead {

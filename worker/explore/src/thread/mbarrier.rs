@@ -34,7 +34,7 @@ pub(crate) fn mbarrier<V: View>(
     let takes_remote = match &used.op {
         MbarrierOp::Arrive(a) => a.dst.is_none() && used.space != Space::SharedCta,
         MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => used.space != Space::SharedCta,
-        _ => false,
+        MbarrierOp::Init { .. } | MbarrierOp::Inval | MbarrierOp::Wait(_) => false,
     };
     if !local && !takes_remote {
         fault = Some(Fault::Target);

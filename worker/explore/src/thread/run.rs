@@ -178,18 +178,17 @@ fn step<V: View>(m: &mut Machine<'_, V>, flow: &Flow, instr: &Instr, pc: usize) 
     }
     warpgroup::guard_registers(m, instr);
     tensor::consume(m, instr, pc);
-    match &instr.op {
-        Op::Bra { target } => Continuation::Jump(*target),
-        Op::Exit => Continuation::Jump(m.lanes.leave().unwrap_or(usize::MAX)),
-        op if only_registers(m, op) => {
-            arith::register_step(m, op);
-            Continuation::Behind
-        }
-        _ => match execute::operation(m, instr, pc) {
-            Ok(()) => Continuation::Behind,
-            Err(end) => Continuation::Stop(end),
-        },
+    if let Op::Bra { target } = instr.op {
+        return Continuation::Jump(target);
     }
+    if instr.op == Op::Exit {
+        return Continuation::Jump(m.lanes.leave().unwrap_or(usize::MAX));
+    }
+    if only_registers(m, &instr.op) {
+        arith::register_step(m, &instr.op);
+        return Continuation::Behind;
+    }
+    execute::operation(m, instr, pc).map_or_else(Continuation::Stop, |()| Continuation::Behind)
 }
 
 /// Both arms only touch registers: go on behind them with those registers pending.
@@ -224,31 +223,21 @@ fn diverge<V: View>(
     taken: u32,
 ) -> Continuation {
     let whole = m.lanes.active;
-    match &instr.op {
-        Op::Bra { target } => {
-            m.lanes.part(flow.reconverge[pc], *target, taken);
-            Continuation::Behind
-        }
-        Op::Exit => {
-            m.lanes.drop_out(taken);
-            Continuation::Behind
-        }
-        op if only_registers(m, op) => {
-            m.lanes.active = taken;
-            arith::by_lane(m, op, whole);
-            m.lanes.active = whole;
-            Continuation::Behind
-        }
-        _ => {
-            let depth = m.lanes.narrow(taken);
-            let done = execute::operation(m, instr, pc);
-            m.lanes.widen(depth, whole);
-            match done {
-                Ok(()) => Continuation::Behind,
-                Err(end) => Continuation::Stop(end),
-            }
-        }
+    if let Op::Bra { target } = instr.op {
+        m.lanes.part(flow.reconverge[pc], target, taken);
+    } else if instr.op == Op::Exit {
+        m.lanes.drop_out(taken);
+    } else if only_registers(m, &instr.op) {
+        m.lanes.active = taken;
+        arith::by_lane(m, &instr.op, whole);
+        m.lanes.active = whole;
+    } else {
+        let depth = m.lanes.narrow(taken);
+        let done = execute::operation(m, instr, pc);
+        m.lanes.widen(depth, whole);
+        return done.map_or_else(Continuation::Stop, |()| Continuation::Behind);
     }
+    Continuation::Behind
 }
 
 /// The end of a trace: no branch and no condition may depend on unknown data.

@@ -42,7 +42,7 @@ pub(crate) fn most_events(op: &Tcgen05, threads: usize) -> usize {
         }
         Tcgen05::Commit(_) => 1 + threads,
         Tcgen05::Alloc { .. } | Tcgen05::Load(_) => 4,
-        _ => 6,
+        Tcgen05::Copy { .. } | Tcgen05::Shift { .. } | Tcgen05::Mma(_) => 6,
     }
 }
 
@@ -74,7 +74,11 @@ pub(crate) fn tensor<V: View>(
         Tcgen05::FenceBefore => tensor_event(m, instr, pc, &[sets::TC_BEFORE], Work::Other),
         Tcgen05::FenceAfter => tensor_event(m, instr, pc, &[sets::TC_AFTER], Work::Other),
         Tcgen05::Commit(commit) => return arrive(m, commit, instr, pc),
-        _ => return asynchronous(m, op, instr, pc),
+        Tcgen05::Load(_) | Tcgen05::Store(_) | Tcgen05::Copy { .. } => return asynchronous(m, op, instr, pc),
+        Tcgen05::Shift { .. } | Tcgen05::Mma(_) => return asynchronous(m, op, instr, pc),
+        Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => {
+            return Err(m.wrong(instr, op.name()));
+        }
     }
     Ok(())
 }
@@ -234,19 +238,24 @@ fn accesses<V: View>(
             let shape = shape.unwrap_or((0, 0));
             Work::Mma { d: Rc::new(Accumulator { start, shape, cells }), kind: mma.kind }
         }
-        other => return Err(wild(other.name())),
+        Tcgen05::Alloc { .. }
+        | Tcgen05::Dealloc { .. }
+        | Tcgen05::Relinquish { .. }
+        | Tcgen05::WaitLoad
+        | Tcgen05::WaitStore
+        | Tcgen05::Commit(_)
+        | Tcgen05::FenceBefore
+        | Tcgen05::FenceAfter => return Err(wild(op.name())),
     };
     Ok(used)
 }
 
 /// Lanes of tensor memory that the others of the warp move, where lane for lane is moved (9.7.16.2.3.1: `.32x32b`).
 fn not_ours<V: View>(m: &Machine<'_, V>, op: &Tcgen05, start: u32) -> u128 {
-    let shape = match op {
-        Tcgen05::Load(load) => load.shape,
-        Tcgen05::Store(store) => store.shape,
-        _ => return 0,
-    };
-    if shape != MoveShape::L32x32b || m.place().mask == 0 {
+    let lanes = MoveShape::L32x32b;
+    let own = matches!(op, Tcgen05::Load(l) if l.shape == lanes)
+        || matches!(op, Tcgen05::Store(w) if w.shape == lanes);
+    if !own || m.place().mask == 0 {
         return 0;
     }
     !u128::from(m.lanes.active).checked_shl(start).unwrap_or(0)
@@ -308,14 +317,13 @@ fn shared_reads<V: View>(
     instr: &Instr,
     _shape: Option<(u16, u16)>,
 ) -> Result<Vec<(Access, bool)>, TraceEnd> {
-    let descriptors = match op {
-        Tcgen05::Copy { src, .. } => vec![(*src, false)],
-        Tcgen05::Mma(mma) => match mma.a {
-            Factor::Shared(a) => vec![(a, true), (mma.b, false)],
-            Factor::Tensor(_) => vec![(mma.b, false)],
-        },
-        _ => vec![],
-    };
+    let mut descriptors = Vec::new();
+    if let Tcgen05::Copy { src, .. } = op {
+        descriptors.push((*src, false));
+    } else if let Tcgen05::Mma(mma) = op {
+        let first = if let Factor::Shared(a) = mma.a { Some((a, true)) } else { None };
+        descriptors.extend(first.into_iter().chain([(mma.b, false)]));
+    }
     let wild = |why: &str| TraceEnd::Unsupported(why.into(), instr.line);
     let pair = op.group() == Some(CtaGroup::Two);
     let mut out = Vec::new();

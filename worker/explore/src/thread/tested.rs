@@ -50,12 +50,11 @@ pub(crate) fn tests(thread: &Thread, reads: &[Regs], kept: &BTreeSet<Reg>) -> Ve
     if thread.place.lanes().count_ones() != 1 {
         return vec![None; thread.body.len()];
     }
-    let one = |i: &Instr| match &i.op {
-        Op::Load { ty, dst, .. } if dst.len() == 1 && !kept.contains(&dst[0]) => {
-            let readers = thread.body.iter().zip(reads).filter(|(_, r)| r.contains(&dst[0])).map(|r| r.0);
-            of_load(*ty, dst[0], readers)
-        }
-        _ => None,
+    let one = |i: &Instr| {
+        let Op::Load { ty, dst, .. } = &i.op else { return None };
+        let [dst] = dst[..] else { return None };
+        let readers = thread.body.iter().zip(reads).filter(|(_, r)| r.contains(&dst)).map(|r| r.0);
+        if kept.contains(&dst) { None } else { of_load(*ty, dst, readers) }
     };
     thread.body.iter().map(one).collect()
 }

@@ -156,7 +156,9 @@ fn tile_result<V: View>(
     let padding = match (common.access.kind, element.a) {
         (TileKind::Load(_), Some(padding)) => m.operand(padding),
         (TileKind::Load(_), None) if off => RegState { value: None, deps: Deps::UNKNOWN },
-        _ => RegState { value: Some(0), deps: Deps::NONE },
+        (TileKind::Load(_), None) | (TileKind::Store(_) | TileKind::Rmw { .. }, _) => {
+            RegState { value: Some(0), deps: Deps::NONE }
+        }
     };
     // The element depends on its padding even if it is not masked off, so its value is not used before the padding is known.
     let waits = padding.value.is_none() && !padding.deps.unknown();

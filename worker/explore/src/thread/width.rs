@@ -12,10 +12,10 @@ pub(crate) fn most_events(program: &Program, flows: &[Rc<Flow>], loop_bound: u32
     let mut total = instances(program).len();
     for (thread, flow) in program.threads.iter().zip(flows) {
         // A loop that only waits leaves the events of one iteration.
-        let loops = thread.body.iter().enumerate().any(|(pc, i)| match i.op {
-            Op::Bra { target } => target <= pc && !flow.waits_only[target],
-            _ => false,
-        });
+        let loops =
+            thread.body.iter().enumerate().any(
+                |(pc, i)| matches!(i.op, Op::Bra { target } if target <= pc && !flow.waits_only[target]),
+            );
         // An access may be executed twice, once in each arm, when lanes of a thread take different arms of a branch.
         let arms = if thread.place.lanes().count_ones() > 1 { 2 } else { 1 };
         let pieces = |ty: &Ty| if ty.packed() || ty.bytes() == 16 { 2 } else { arms };
@@ -47,7 +47,8 @@ pub(crate) fn most_events(program: &Program, flows: &[Rc<Flow>], loop_bound: u32
             | Op::Mapa { .. }
             | Op::Bra { .. }
             | Op::Exit => 0,
-            _ => 1,
+            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => 1,
+            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => 1,
         };
         let once: usize = thread.body.iter().map(per).sum();
         // The end of a thread of a kernel is an event, too.
