@@ -214,26 +214,24 @@ fn op(program: &Program, place: Place) -> Option<&Op> {
 /// Whether an instruction only reads what it shares with the other one: a load, or a product whose first factor is in
 /// columns that the other names and whose accumulator is not.
 fn reads_tensor(op: &Op, other: &Op) -> bool {
-    match op {
-        Op::Tcgen05(Tcgen05::Load(_)) => true,
-        Op::Tcgen05(Tcgen05::Mma(mma)) => {
-            let named = target(other);
-            let a = match &mma.a {
-                Factor::Tensor(addr) => Some(addr.base),
-                Factor::Shared(_) => None,
-            };
-            named.is_some() && a == named && Some(mma.d.base) != named
-        }
-        _ => false,
-    }
+    let Op::Tcgen05(Tcgen05::Mma(mma)) = op else { return matches!(op, Op::Tcgen05(Tcgen05::Load(_))) };
+    let named = target(other);
+    let a = match &mma.a {
+        Factor::Tensor(addr) => Some(addr.base),
+        Factor::Shared(_) => None,
+    };
+    named.is_some() && a == named && Some(mma.d.base) != named
 }
 
 /// The base of the columns that an instruction writes.
 fn target(op: &Op) -> Option<Operand> {
+    let Op::Tcgen05(op) = op else { return None };
     match op {
-        Op::Tcgen05(Tcgen05::Store(store)) => Some(store.addr.base),
-        Op::Tcgen05(Tcgen05::Copy { dst, .. }) => Some(dst.base),
-        Op::Tcgen05(Tcgen05::Mma(mma)) => Some(mma.d.base),
-        _ => None,
+        Tcgen05::Store(store) => Some(store.addr.base),
+        Tcgen05::Copy { dst, .. } => Some(dst.base),
+        Tcgen05::Mma(mma) => Some(mma.d.base),
+        Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => None,
+        Tcgen05::Load(_) | Tcgen05::Shift { .. } | Tcgen05::WaitLoad | Tcgen05::WaitStore => None,
+        Tcgen05::Commit(_) | Tcgen05::FenceBefore | Tcgen05::FenceAfter => None,
     }
 }

@@ -99,9 +99,8 @@ fn completed(program: &Program, x: At) -> Option<At> {
         Op::Tcgen05(Tcgen05::Load(_)) => find(&|op| matches!(op, Op::Tcgen05(Tcgen05::WaitLoad))),
         Op::Tcgen05(Tcgen05::Store(_)) => find(&|op| matches!(op, Op::Tcgen05(Tcgen05::WaitStore))),
         Op::Tcgen05(Tcgen05::Mma(_) | Tcgen05::Copy { .. } | Tcgen05::Shift { .. }) => {
-            behind().find_map(|(_, op)| match op {
-                Op::Tcgen05(Tcgen05::Commit(commit)) => wait_for(commit.addr),
-                _ => None,
+            behind().find_map(|(_, op)| {
+                if let Op::Tcgen05(Tcgen05::Commit(commit)) = op { wait_for(commit.addr) } else { None }
             })
         }
         Op::AsyncCopy(AsyncCopy::Small(_)) => {
@@ -210,12 +209,9 @@ fn tensor(op: &Op) -> bool {
 
 /// Whether an instruction reaches memory through the async proxy.
 fn asynchronous(op: &Op) -> bool {
-    match op {
-        Op::AsyncCopy(AsyncCopy::Bulk(_) | AsyncCopy::Remote(_)) | Op::Wgmma(Wgmma::Product(_)) => true,
-        Op::Tcgen05(op) => matches!(op, Tcgen05::Mma(_) | Tcgen05::Copy { .. }),
-        Op::Control(Control::TryCancel { .. }) => true,
-        _ => false,
-    }
+    matches!(op, Op::AsyncCopy(AsyncCopy::Bulk(_) | AsyncCopy::Remote(_)) | Op::Wgmma(Wgmma::Product(_)))
+        || matches!(op, Op::Tcgen05(Tcgen05::Mma(_) | Tcgen05::Copy { .. }))
+        || matches!(op, Op::Control(Control::TryCancel { .. }))
 }
 
 /// The names of memory that an instruction takes.
@@ -231,9 +227,10 @@ fn proxy_fences(program: &Program, a: &Op, b: &Op) -> Vec<Op> {
         out.push(Op::ProxyFence(vec![ProxyFence::Of(Proxy::Async)]));
     }
     let via = |op: &Op| -> BTreeSet<Proxy> {
-        let own = match op {
-            Op::Load { proxy, .. } | Op::Store { proxy, .. } | Op::Rmw { proxy, .. } => Some(*proxy),
-            _ => None,
+        let own = if let Op::Load { proxy, .. } | Op::Store { proxy, .. } | Op::Rmw { proxy, .. } = op {
+            Some(*proxy)
+        } else {
+            None
         };
         symbols(op).into_iter().map(|s| program.symbols[s.index()].proxy).chain(own).collect()
     };
@@ -259,10 +256,8 @@ fn map(op: &Op) -> Option<Address> {
         BulkEnd::Tensor(tensor) => tensor.map,
         BulkEnd::Bytes { .. } => None,
     };
-    match op {
-        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => of(&copy.dst).or_else(|| of(&copy.src)),
-        _ => None,
-    }
+    let Op::AsyncCopy(AsyncCopy::Bulk(copy)) = op else { return None };
+    of(&copy.dst).or_else(|| of(&copy.src))
 }
 
 /// The narrowest scope that has the threads of both in common. CTAs of a text without clusters are in none.
@@ -391,9 +386,9 @@ fn barrier(program: &Program, places: &[At]) -> Option<Op> {
 
 /// The barrier 0, if each use of it is one of all threads.
 fn whole_barrier(program: &Program) -> Option<i128> {
-    let whole = |i: &Instr| match &i.op {
-        Op::Bar { id, count, .. } => matches!(id, Operand::Imm(n) if *n != 0) || count.is_none(),
-        _ => true,
+    let whole = |i: &Instr| {
+        let Op::Bar { id, count, .. } = &i.op else { return true };
+        matches!(id, Operand::Imm(n) if *n != 0) || count.is_none()
     };
     program.threads.iter().flat_map(|t| &t.body).all(whole).then_some(0)
 }

@@ -157,12 +157,16 @@ fn lives(program: &Program, x: At) -> Vec<(At, At)> {
     for (t, thread) in program.threads.iter().enumerate() {
         for (pc, instr) in thread.body.iter().enumerate() {
             let at = At { thread: t, pc };
-            match &instr.op {
-                Op::Mbarrier(Mbarrier { op: MbarrierOp::Init { .. }, .. })
-                | Op::Tcgen05(Tcgen05::Alloc { .. }) => out.push((at, x)),
-                Op::Mbarrier(Mbarrier { op: MbarrierOp::Inval, .. })
-                | Op::Tcgen05(Tcgen05::Dealloc { .. }) => out.push((x, at)),
-                _ => {}
+            let mbarrier = if let Op::Mbarrier(m) = &instr.op { Some(&m.op) } else { None };
+            if matches!(mbarrier, Some(MbarrierOp::Init { .. }))
+                || matches!(instr.op, Op::Tcgen05(Tcgen05::Alloc { .. }))
+            {
+                out.push((at, x));
+            }
+            if mbarrier == Some(&MbarrierOp::Inval)
+                || matches!(instr.op, Op::Tcgen05(Tcgen05::Dealloc { .. }))
+            {
+                out.push((x, at));
             }
         }
     }
@@ -232,9 +236,9 @@ fn waits_for_groups(op: Option<&Op>) -> bool {
 /// Whether a step makes a wait ask for the other parity: any wait, or only the first one of its thread for an mbarrier,
 /// which is then over from the start.
 fn turns_parity(bench: &Bench<'_>, step: &Step, any: bool) -> bool {
-    let wait = |op: &Op| match op {
-        Op::Mbarrier(Mbarrier { op: MbarrierOp::Wait(wait), addr, .. }) => Some((*addr, wait.phase)),
-        _ => None,
+    let wait = |op: &Op| {
+        let Op::Mbarrier(Mbarrier { op: MbarrierOp::Wait(wait), addr, .. }) = op else { return None };
+        Some((*addr, wait.phase))
     };
     step.iter().any(|edit| match edit {
         Edit::Replace { thread, at, op } => {
@@ -305,11 +309,10 @@ fn minimal(bench: &mut Bench<'_>, mut steps: Vec<Step>) -> (Vec<Step>, bool) {
 /// The order in which steps are left out: commits, which the program may have already, then fences, then the rest.
 fn costly(step: &Step) -> usize {
     let Some(Edit::Insert { what: Added::Plain(op), .. }) = step.first() else { return 2 };
-    match op {
-        Op::AsyncCopy(AsyncCopy::Commit | AsyncCopy::BulkCommit) | Op::Wgmma(Wgmma::Commit) => 0,
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::ProxyOrder(_) => 1,
-        _ => 2,
+    if matches!(op, Op::AsyncCopy(AsyncCopy::Commit | AsyncCopy::BulkCommit) | Op::Wgmma(Wgmma::Commit)) {
+        return 0;
     }
+    if matches!(op, Op::Fence { .. } | Op::ProxyFence(_) | Op::ProxyOrder(_)) { 1 } else { 2 }
 }
 
 fn accepted(bench: &mut Bench<'_>, steps: &[Step]) -> bool {

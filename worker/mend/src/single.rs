@@ -120,7 +120,8 @@ fn scope(op: &mut Op) -> Option<&mut Scope> {
         Op::Mbarrier(m) => match &mut m.op {
             MbarrierOp::Arrive(arrive) => Some(&mut arrive.scope),
             MbarrierOp::Wait(wait) => Some(&mut wait.scope),
-            _ => None,
+            MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => None,
+            MbarrierOp::Init { .. } | MbarrierOp::Inval => None,
         },
         Op::ProxyOrder(
             ProxyOrder::TensormapRelease { scope }
@@ -167,7 +168,8 @@ fn mbarrier(program: &Program, thread: usize, m: &Mbarrier, out: &mut Vec<Op>) {
                 put(MbarrierOp::Wait(MbarrierWait { phase: Operand::Imm(parity ^ 1), ..wait.clone() }));
             }
         }
-        _ => {}
+        MbarrierOp::Init { .. } | MbarrierOp::Inval => {}
+        MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => {}
     }
     let other = mbarriers(program, thread).into_iter().filter(|a| *a != m.addr);
     if !matches!(m.op, MbarrierOp::Init { .. } | MbarrierOp::Inval) {
@@ -183,10 +185,7 @@ fn mbarrier(program: &Program, thread: usize, m: &Mbarrier, out: &mut Vec<Op>) {
     if let MbarrierOp::Arrive(arrive) = &m.op
         && arrive.tx.is_none()
     {
-        let group = program.threads.iter().flat_map(|t| &t.body).find_map(|i| match &i.op {
-            Op::Tcgen05(op) => op.group(),
-            _ => None,
-        });
+        let group = program.threads.iter().flat_map(|t| &t.body).find_map(|i| i.op.cta_group());
         out.extend(group.map(|group| {
             let commit = Commit {
                 group,
@@ -212,15 +211,15 @@ fn groups(copy: &AsyncCopy, out: &mut Vec<Op>) {
                 out.push(Op::AsyncCopy(AsyncCopy::BulkWait { groups, reads_only: false }));
             }
         }
-        _ => {}
+        AsyncCopy::Small(_) | AsyncCopy::Bulk(_) | AsyncCopy::Prefetch(_) | AsyncCopy::Remote(_) => {}
+        AsyncCopy::Commit | AsyncCopy::BulkCommit | AsyncCopy::WaitAll | AsyncCopy::Arrive { .. } => {}
     }
 }
 
 fn tensor(program: &Program, thread: usize, op: &Tcgen05, out: &mut Vec<Op>) {
     let columns = || {
-        let all = program.threads.iter().flat_map(|t| &t.body).filter_map(|i| match &i.op {
-            Op::Tcgen05(Tcgen05::Alloc { columns, .. }) => Some(*columns),
-            _ => None,
+        let all = program.threads.iter().flat_map(|t| &t.body).filter_map(|i| {
+            if let Op::Tcgen05(Tcgen05::Alloc { columns, .. }) = &i.op { Some(*columns) } else { None }
         });
         let known = [32, 64, 128, 256, 512].map(Operand::Imm);
         all.chain(known).collect::<Vec<_>>()
@@ -265,7 +264,9 @@ fn tensor(program: &Program, thread: usize, op: &Tcgen05, out: &mut Vec<Op>) {
                 })
             }));
         }
-        _ => {}
+        Tcgen05::Relinquish { .. } | Tcgen05::Load(_) | Tcgen05::Store(_) | Tcgen05::Mma(_) => {}
+        Tcgen05::WaitLoad | Tcgen05::WaitStore | Tcgen05::Copy { .. } | Tcgen05::Shift { .. } => {}
+        Tcgen05::FenceBefore | Tcgen05::FenceAfter => {}
     }
 }
 
@@ -326,7 +327,8 @@ fn released(op: &Op, least: Scope) -> Op {
         Op::Mbarrier(m) => match &mut m.op {
             MbarrierOp::Arrive(arrive) => arrive.relaxed = false,
             MbarrierOp::Wait(wait) => wait.relaxed = false,
-            _ => {}
+            MbarrierOp::Init { .. } | MbarrierOp::Inval => {}
+            MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => {}
         },
         Op::ClusterArrive { relaxed } => *relaxed = false,
         Op::Fence { .. } => {}
@@ -346,9 +348,8 @@ fn polls(program: &Program, at: At) -> bool {
     let mut from: BTreeSet<usize> = dst.iter().map(|r| r.index()).collect();
     for instr in &body[at.pc + 1..] {
         let asks = instr.guard.is_some_and(|g| from.contains(&g.reg.index()));
-        match instr.op {
-            Op::Bra { target } if target <= at.pc => return asks,
-            _ => {}
+        if matches!(instr.op, Op::Bra { target } if target <= at.pc) {
+            return asks;
         }
         let (reads, writes) = uses(&instr.op);
         if reads.iter().any(|r| from.contains(&r.index())) {
@@ -453,8 +454,5 @@ fn lives(program: &Program, thread: usize, m: &Mbarrier) -> Vec<Vec<Step>> {
 
 /// Whether an instruction uses the bytes of an mbarrier as data.
 fn touches(op: &Op, mbarrier: Address) -> bool {
-    match op {
-        Op::Load { addr, .. } | Op::Store { addr, .. } | Op::Rmw { addr, .. } => addr.base == mbarrier.base,
-        _ => false,
-    }
+    matches!(op, Op::Load { addr, .. } | Op::Store { addr, .. } | Op::Rmw { addr, .. } if addr.base == mbarrier.base)
 }
