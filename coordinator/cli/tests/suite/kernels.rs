@@ -523,6 +523,17 @@ fn lanes_that_ask_together_may_get_different_answers() {
 }
 
 #[test]
+fn a_chain_of_clusters_has_three() {
+    let (code, out, err) = check(&ours("token.ptx"), &[]);
+    assert!(code == Some(0) && out.contains("--grid 3"), "{out}{err}");
+    let early = ours("token-early.ptx");
+    let (code, out, err) = check(&early, &[]);
+    assert!(code == Some(11) && out.contains("race is left out"), "{out}{err}");
+    assert!(out.contains("there are never three, it does with --grid 3"), "{out}");
+    assert!(check(&early, &["--grid", "2"]).0 == Some(0) && check(&early, &["--grid", "3"]).0 == Some(10));
+}
+
+#[test]
 fn many_kernels_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let (own, one) = (stores("%rd2"), stores("%rd0").replace("ids", "clash"));

@@ -176,7 +176,7 @@ impl<'k> Cover<'k> {
     /// parameter, and none of its small values does it. A guard whose numbers are small mostly repeats itself beyond twice
     /// their sum.
     pub fn impossible(&mut self, goal: Goal, met: &Met) -> Option<Impossible> {
-        if matches!(goal, Goal::Runs(_) | Goal::Wraps(_) | Goal::Meets(_)) {
+        if matches!(goal, Goal::Runs(_) | Goal::Wraps(_) | Goal::Meets(_) | Goal::Third) {
             return None;
         }
         if self.found.iter().any(|found| self.goals.is_met(goal, &found.met)) {

@@ -100,8 +100,10 @@ pub struct Met {
     pub(super) rewaits: BTreeSet<usize>,
     /// By address of the mbarrier in its CTA: the statements that wait for it, and whether some warp does so in a second phase.
     pub(super) awaited: BTreeMap<u64, (BTreeSet<usize>, bool)>,
-    /// The axes along which there are several clusters.
-    pub(super) beside: [bool; 3],
+    /// The most clusters along each axis.
+    pub(super) clusters: [u32; 3],
+    /// The lines at which a cluster waits for another one.
+    pub(super) awaits: BTreeSet<u32>,
 }
 
 /// What is known of one statement.
@@ -144,7 +146,8 @@ impl Met {
         self.again.extend(&other.again);
         self.chosen.extend(&other.chosen);
         self.rewaits.extend(&other.rewaits);
-        self.beside.iter_mut().zip(other.beside).for_each(|(own, theirs)| *own |= theirs);
+        self.clusters.iter_mut().zip(other.clusters).for_each(|(own, theirs)| *own = theirs.max(*own));
+        self.awaits.extend(&other.awaits);
         for (at, (places, wraps)) in &other.awaited {
             let own = self.awaited.entry(*at).or_default();
             own.0.extend(places);

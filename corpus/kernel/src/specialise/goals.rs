@@ -10,7 +10,9 @@
 //! - each loop around such statements whose count depends on a parameter or the grid passes twice, unless it only waits;
 //! - each statement in such a loop that synchronises or stores runs in two passes of it;
 //! - a statement in each such loop that waits for mbarriers waits for one in two phases, and each mbarrier that is waited for
-//!   there is waited for in a second phase.
+//!   there is waited for in a second phase;
+//! - there are three clusters if one waits for another at an address that its number or data decide: the first one may know of
+//!   the last one only by way of the one between them.
 
 use super::coverage::{Class, Met, class, mnemonic};
 use super::known::arms::{fails, leaves, moves_data};
@@ -42,6 +44,8 @@ pub enum Goal {
     Wraps(u64),
     /// Clusters are beside each other along this axis. This is tried, and not asked.
     Meets(usize),
+    /// Three clusters are beside each other along some axis.
+    Third,
 }
 
 /// The goals of a kernel.
@@ -63,6 +67,8 @@ pub struct Goals {
     targets: BTreeMap<usize, usize>,
     /// Where tables of branches go, but for failed checks and exits, with what decides it.
     tables: BTreeMap<usize, (BTreeSet<usize>, Depends)>,
+    /// The lines that read at an address which the number of a CTA or data decide.
+    chained: BTreeMap<u32, usize>,
 }
 
 /// Whether a way of a guard has to be gone.
@@ -106,6 +112,7 @@ impl Goals {
             global: global(kernel),
             targets: (0..kernel.body.len()).filter_map(branch).collect(),
             tables: BTreeMap::new(),
+            chained: chained(kernel, &slices),
         };
         goals.tables = goals.tables(kernel, &slices);
         goals.guards = goals.asked(kernel, &slices, &acts);
@@ -247,8 +254,15 @@ impl Goals {
             .chain(repeats)
             .chain(wraps)
             .chain(self.again(met))
-            .chain(self.rewaits(met));
+            .chain(self.rewaits(met))
+            .chain(self.third(met).map(|_| Goal::Third));
         all.filter(|goal| !impossible.contains(goal)).collect()
+    }
+
+    /// Where a cluster waits for one of several others, if there are never three along some axis.
+    fn third(&self, met: &Met) -> Option<usize> {
+        let few = met.clusters.iter().all(|n| *n < 3);
+        met.awaits.iter().filter(|_| few).find_map(|line| self.chained.get(line).copied())
     }
 
     /// The ways of guards that no lane goes, where some goes the other one.
@@ -290,7 +304,7 @@ impl Goals {
 
     /// What is tried once nothing is left.
     pub fn beside(&self, met: &Met) -> BTreeSet<Goal> {
-        let meets = (0..3).filter(|n| self.axes[*n] && !met.beside[*n]).map(Goal::Meets);
+        let meets = (0..3).filter(|n| self.axes[*n] && met.clusters[*n] < 2).map(Goal::Meets);
         meets.chain(self.goes(met, Asked::Beside)).collect()
     }
 
@@ -311,7 +325,8 @@ impl Goals {
             Goal::Wraps(at) => met.awaited.get(&at).is_some_and(|a| a.1),
             Goal::Again(pc, first) => met.again.contains(&(pc, first)),
             Goal::Rewaits(pc) => met.rewaits.contains(&pc),
-            Goal::Meets(axis) => met.beside[axis % 3],
+            Goal::Meets(axis) => met.clusters[axis % 3] > 1,
+            Goal::Third => met.clusters.iter().any(|n| *n > 2),
         }
     }
 
@@ -338,6 +353,7 @@ impl Goals {
                 self.in_loops(&places).for_each(|d| out.join(d));
             }
             Goal::Meets(axis) => out.axes[axis % 3] = true,
+            Goal::Third => out.axes[0] = true,
         }
         out
     }
@@ -386,6 +402,14 @@ impl Goals {
             Goal::Again(pc, _) => (line(pc), text(pc), "runs in one pass of its loop only".to_owned()),
             Goal::Rewaits(pc) => (line(pc), text(pc), "waits for each mbarrier in one phase only".to_owned()),
             Goal::Meets(_) => (0, String::new(), "is launched with one cluster only".to_owned()),
+            Goal::Third => {
+                let pc = self.third(met).unwrap_or(0);
+                (
+                    line(pc),
+                    text(pc),
+                    "waits for one of several clusters, and there are never three".to_owned(),
+                )
+            }
         }
     }
 }
@@ -403,6 +427,14 @@ fn axes(kernel: &Kernel, slices: &Slices<'_>) -> [bool; 3] {
         all.axes[0] = true;
     }
     all.axes
+}
+
+/// The lines that read at an address which the number of a CTA or data decide, with the statement.
+fn chained(kernel: &Kernel, slices: &Slices<'_>) -> BTreeMap<u32, usize> {
+    let body = kernel.body.iter().enumerate();
+    let apart = |d: Depends| d.data || d.axes.contains(&true);
+    let all = body.filter(|(pc, s)| placing(s).into_iter().any(|reg| apart(slices.of(*pc, reg))));
+    all.map(|(pc, statement)| (statement.line, pc)).collect()
 }
 
 /// The registers that say where a statement acts.

@@ -150,7 +150,7 @@ pub fn lower_for_any_data(kernel: &Kernel, launch: &Launch) -> Result<Lowered, R
 }
 
 fn lowered(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Lowered, Refusal> {
-    let ahead = complete(kernel, launch, choosing)?;
+    let ahead = to_its_end(kernel, launch, choosing)?;
     if let Some(refusal) = ahead.reserve {
         return Err(refusal);
     }
@@ -176,7 +176,7 @@ pub fn lower_apart_for_any_data(kernel: &Kernel, launch: &Launch) -> Result<Apar
 }
 
 fn apart_of(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Apart, Refusal> {
-    let Ahead { map, places, residue, notes, coverage, reserve } = complete(kernel, launch, choosing)?;
+    let Ahead { map, places, residue, notes, coverage, reserve } = to_its_end(kernel, launch, choosing)?;
     let mut parts: Vec<(Program, Part)> = Vec::new();
     for warps in apart::groups(&places, &residue.items) {
         let program = residual::program(kernel, &map, &places, &residue, &warps)?;
@@ -195,7 +195,7 @@ fn apart_of(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Apart, R
 /// from `budget`.
 fn survey(kernel: &Kernel, launch: &Launch, budget: &Budget, choosing: bool) -> Result<Coverage, Stopped> {
     let named: RefCell<Option<Named>> = RefCell::default();
-    ahead(kernel, launch, budget, &named, Reading { choosing, counting: false })
+    complete(|counting| ahead(kernel, launch, budget, &named, Reading { choosing, counting }))
         .map(|ahead| ahead.coverage)
         .map_err(|refusal| {
             let need = named.borrow().as_ref().and_then(|n| n.need(kernel, &refusal));
@@ -223,13 +223,15 @@ struct Reading {
     counting: bool,
 }
 
+/// Runs every warp of a launch that is judged ahead.
+fn to_its_end(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Ahead, Refusal> {
+    let named = RefCell::default();
+    complete(|counting| ahead(kernel, launch, &Budget::new(STEPS), &named, Reading { choosing, counting }))
+}
+
 /// Runs every warp ahead. If that has no end, once more with the numbers that are stored in global memory: a loop may end
 /// with them only.
-fn complete(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Ahead, Refusal> {
-    let run = |counting| {
-        let reading = Reading { choosing, counting };
-        ahead(kernel, launch, &Budget::new(STEPS), &RefCell::default(), reading)
-    };
+fn complete(run: impl Fn(bool) -> Result<Ahead, Refusal>) -> Result<Ahead, Refusal> {
     run(false).or_else(|first| match first {
         Refusal::Bounded(_) => run(true).map_err(|_| first),
         other => Err(other),
@@ -287,13 +289,15 @@ fn ahead(
             }
             let courses: Vec<_> = traces.iter().map(|t| &t.course).collect();
             let mut coverage = Coverage::of(kernel, &courses);
-            coverage.met.beside = std::array::from_fn(|n| launch.grid[n] > launch.cluster[n]);
             let pool = || registers::suffice(kernel.entry_registers()?, &places, &traces).err();
             let reserve = promised::kept(&traces).err().or_else(pool).or_else(|| steered(&traces));
             notes.extend(registers::taken(kernel.entry_registers(), &traces));
             let residue = residue(traces)?;
             notes.extend(taken(kernel, &residue.items));
-            notes.extend(resident::taken(&places, &residue.items));
+            let awaits = resident::waits(&places, &residue.items);
+            notes.extend(resident::taken(&awaits));
+            coverage.met.clusters = std::array::from_fn(|n| launch.grid[n] / launch.cluster[n]);
+            coverage.met.awaits = awaits;
             let notes = notes.into_iter().collect();
             return Ok(Ahead { map, places, residue, notes, coverage, reserve });
         }

@@ -8,10 +8,10 @@ use super::launch::Here;
 use super::residual::apart::uses;
 use super::touch::{Mem, Touch};
 use moire_program::ir::{LoadOrder, Op};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The lines at which a cluster waits for another one.
-pub(super) fn taken(places: &[Here], items: &[Vec<Placed>]) -> Vec<Note> {
+pub(super) fn waits(places: &[Here], items: &[Vec<Placed>]) -> BTreeSet<u32> {
     let writes = writes(places, items);
     let waits = |(here, trace): (&Here, &Vec<Placed>)| -> Vec<u32> {
         let by_others =
@@ -19,9 +19,13 @@ pub(super) fn taken(places: &[Here], items: &[Vec<Placed>]) -> Vec<Note> {
         let awaits = |p: &&Placed| polled(&p.item).iter().any(|t| by_others(&t));
         turning(trace).filter(awaits).map(|p| p.line).collect()
     };
-    let line = places.iter().zip(items).flat_map(waits).min();
+    places.iter().zip(items).flat_map(waits).collect()
+}
+
+/// What is taken for granted where a cluster waits for another one.
+pub(super) fn taken(waits: &BTreeSet<u32>) -> Option<Note> {
     let text = "CTAs of different clusters wait for each other here: all CTAs of the launch are taken to run at the same time";
-    line.into_iter().map(|line| Note::new(line, text)).collect()
+    waits.first().map(|line| Note::new(*line, text))
 }
 
 /// A write to global memory: first byte, end, cluster.

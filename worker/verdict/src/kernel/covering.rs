@@ -29,6 +29,9 @@ pub struct Covering {
     pub(super) needs: Vec<Need>,
 }
 
+/// Why what is wrong with three clusters need not be wrong with the kernel.
+const THIRD: &str = "clusters that wait for each other may be made for two of them";
+
 /// The coverage of a kernel so far.
 pub(crate) struct Search<'c> {
     covering: &'c Covering,
@@ -102,12 +105,15 @@ fn ends(all: &[Launch]) -> Vec<Launch> {
 
 impl Search<'_> {
     fn left(&self) -> BTreeSet<Goal> {
-        self.covering.asked.goals.left(&self.met, &self.impossible)
+        let mut left = self.covering.asked.goals.left(&self.met, &self.impossible);
+        // Who names the grid knows how many CTAs there are.
+        left.retain(|goal| *goal != Goal::Third || self.covering.free().grid);
+        left
     }
 
     /// The launch that meets the goal which is hardest to meet.
     pub(crate) fn next(&mut self) -> Option<More> {
-        let mut best: Option<Found> = None;
+        let mut best: Option<(Goal, Found)> = None;
         let left = self.left();
         let open = left.iter().any(|goal| !self.unfound.contains(goal));
         let goals = if open { left } else { self.covering.asked.goals.beside(&self.met) };
@@ -116,16 +122,21 @@ impl Search<'_> {
                 continue;
             }
             match self.cover.find(goal, &self.met, &self.judged) {
-                Some(found) if best.as_ref().is_none_or(|b| b.work < found.work) => best = Some(found),
+                Some(found) if best.as_ref().is_none_or(|b| b.1.work < found.work) => {
+                    best = Some((goal, found))
+                }
                 Some(_) => {}
                 None => self.missing(goal),
             }
         }
-        let Some(Found { launch, .. }) = best else {
+        let Some((goal, Found { launch, .. })) = best else {
             return if open { self.next() } else { None };
         };
         self.judged.push(launch.clone());
-        let doubt = self.cover.doubt(&launch);
+        let third = (goal == Goal::Third).then_some(THIRD);
+        // One such launch is enough: a larger one that is wrong, too, says no more.
+        self.unfound.extend(third.map(|_| goal));
+        let doubt = self.cover.doubt(&launch).or(third);
         match self.covering.candidate(launch) {
             Ok(candidate) => Some(More { candidate, doubt }),
             Err(_) => self.next(),
