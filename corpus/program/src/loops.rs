@@ -54,26 +54,24 @@ pub fn loops(thread: &Thread) -> Result<Vec<Loop>, Refusal> {
     let refuse = |what: &str, instr: &Instr| Refusal::Abstained { what: what.to_owned(), line: instr.line };
     let (mut out, mut open): (Vec<Loop>, Vec<usize>) = (Vec::new(), Vec::new());
     for (pc, instr) in thread.body.iter().enumerate() {
-        match &instr.op {
-            Op::Control(Control::Repeat(_) | Control::EndRepeat) if instr.guard.is_some() => {
-                return Err(refuse("a loop with a guard", instr));
+        let closes = instr.op == Op::Control(Control::EndRepeat);
+        let opens = if let Op::Control(Control::Repeat(trips)) = &instr.op { Some(trips) } else { None };
+        if instr.guard.is_some() && (closes || opens.is_some()) {
+            return Err(refuse("a loop with a guard", instr));
+        }
+        if let Some(trips) = opens {
+            let name = |l: &usize| -> &Trips { &out[*l].trips };
+            let itself = matches!(trips, Trips::Free { .. }) && open.iter().any(|l| name(l) == trips);
+            if open.len() == DEPTH || itself {
+                return Err(refuse("a loop in itself, or loops nested too deeply", instr));
             }
-            Op::Control(Control::Repeat(trips)) => {
-                let name = |l: &usize| -> &Trips { &out[*l].trips };
-                if open.len() == DEPTH
-                    || (matches!(trips, Trips::Free { .. }) && open.iter().any(|l| name(l) == trips))
-                {
-                    return Err(refuse("a loop in itself, or loops nested too deeply", instr));
-                }
-                open.push(out.len());
-                let inside = open.iter().rev().nth(1).copied();
-                out.push(Loop { trips: trips.clone(), start: pc, end: pc, inside });
-            }
-            Op::Control(Control::EndRepeat) => {
-                let last = open.pop().ok_or_else(|| refuse("the end of no loop", instr))?;
-                out[last].end = pc;
-            }
-            _ => {}
+            open.push(out.len());
+            let inside = open.iter().rev().nth(1).copied();
+            out.push(Loop { trips: trips.clone(), start: pc, end: pc, inside });
+        }
+        if closes {
+            let last = open.pop().ok_or_else(|| refuse("the end of no loop", instr))?;
+            out[last].end = pc;
         }
     }
     if let Some(left) = open.last() {

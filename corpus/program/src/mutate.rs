@@ -5,8 +5,8 @@
 //! another buffer. Mutants come in the order of the text. They may be illegal: [`crate::validate`] says so.
 
 use crate::ir::{
-    Address, AsyncCopy, BarKind, BulkEnd, Control, FenceOrder, Instr, LoadOrder, MbarrierOp, Op, Operand,
-    Program, ProxyOrder, RmwOrder, Scope, Space, StoreOrder, SymbolId, Tcgen05, Wgmma,
+    Address, AsyncCopy, BulkEnd, Control, Instr, LoadOrder, MbarrierOp, Op, Operand, Program, ProxyOrder,
+    Space, StoreOrder, SymbolId, Tcgen05, Wgmma,
 };
 use crate::reduce::passes::without;
 use crate::registers::uses;
@@ -89,6 +89,11 @@ pub fn mutants(program: &Program) -> Vec<Mutant> {
                 add(Mistake::Buffer, next);
             }
             if !synchronises(&instr.op) {
+                let mut next = program.clone();
+                if let Some(op) = renamed(program, &instr.op) {
+                    next.threads[thread].body[at].op = op;
+                    add(Mistake::Barrier, next);
+                }
                 continue;
             }
             add(Mistake::Delete, without(program, thread, at, at + 1));
@@ -164,8 +169,8 @@ fn swappable(program: &Program, thread: usize, at: usize) -> bool {
 /// Every variant of the instruction with one change.
 fn changed(program: &Program, op: &Op) -> Vec<(Mistake, Op)> {
     let mut out = Vec::new();
-    out.extend(weaker(op).into_iter().map(|op| (Mistake::Weaken, op)));
-    out.extend(narrower(op).map(|op| (Mistake::Narrow, op)));
+    out.extend(op.weaker().into_iter().map(|op| (Mistake::Weaken, op)));
+    out.extend(op.narrower().map(|op| (Mistake::Narrow, op)));
     out.extend(recounted(op));
     out.extend(renamed(program, op).map(|op| (Mistake::Barrier, op)));
     if let Op::Mbarrier(m) = op
@@ -182,135 +187,20 @@ fn changed(program: &Program, op: &Op) -> Vec<(Mistake, Op)> {
 
 /// Every variant of the instruction whose order is one step weaker or whose scope is one step narrower.
 pub fn weakened(op: &Op) -> Vec<Op> {
-    let mut out = weaker(op);
-    out.extend(narrower(op));
-    out.retain(|weak| weak != op);
-    out
-}
-
-/// The instruction with the next weaker orders.
-fn weaker(op: &Op) -> Vec<Op> {
-    let mut out = Vec::new();
-    let mut next = op.clone();
-    match &mut next {
-        Op::Load { order, .. } | Op::MultimemLoad { order, .. } => {
-            *order = match *order {
-                LoadOrder::Acquire(scope) => LoadOrder::Relaxed(scope),
-                LoadOrder::MmioAcquire => LoadOrder::MmioRelaxed,
-                LoadOrder::SeqCst(scope) => LoadOrder::Acquire(scope),
-                _ => LoadOrder::Weak,
-            };
-            out.push(next);
-        }
-        Op::Store { order, .. } | Op::MultimemStore { order, .. } => {
-            *order = match *order {
-                StoreOrder::Release(scope) => StoreOrder::Relaxed(scope),
-                StoreOrder::MmioRelease => StoreOrder::MmioRelaxed,
-                StoreOrder::SeqCst(scope) => StoreOrder::Release(scope),
-                _ => StoreOrder::Weak,
-            };
-            out.push(next);
-        }
-        Op::Rmw { order, .. } | Op::MultimemRed { order, .. } => {
-            let steps: &[RmwOrder] = match *order {
-                RmwOrder::SeqCst => &[RmwOrder::AcqRel],
-                RmwOrder::AcqRel => &[RmwOrder::Acquire, RmwOrder::Release],
-                RmwOrder::Acquire | RmwOrder::Release => &[RmwOrder::Relaxed],
-                RmwOrder::Relaxed => &[],
-            };
-            for step in steps {
-                let mut next = op.clone();
-                if let Op::Rmw { order, .. } | Op::MultimemRed { order, .. } = &mut next {
-                    *order = *step;
-                }
-                out.push(next);
-            }
-        }
-        Op::Fence { order, .. } => {
-            let steps: &[FenceOrder] = match *order {
-                FenceOrder::Sc => &[FenceOrder::AcqRel],
-                FenceOrder::AcqRel => &[FenceOrder::Acquire, FenceOrder::Release],
-                FenceOrder::Acquire | FenceOrder::Release => &[],
-            };
-            for step in steps {
-                let mut next = op.clone();
-                if let Op::Fence { order, .. } = &mut next {
-                    *order = *step;
-                }
-                out.push(next);
-            }
-        }
-        Op::ClusterArrive { relaxed: relaxed @ false } => {
-            *relaxed = true;
-            out.push(next);
-        }
-        Op::Bar { kind: kind @ BarKind::Sync, count: Some(_), .. } => {
-            *kind = BarKind::Arrive;
-            out.push(next);
-        }
-        Op::Mbarrier(m) => {
-            let relaxed = match &mut m.op {
-                MbarrierOp::Arrive(arrive) => &mut arrive.relaxed,
-                MbarrierOp::Wait(wait) => &mut wait.relaxed,
-                _ => return out,
-            };
-            if !std::mem::replace(relaxed, true) {
-                out.push(next);
-            }
-        }
-        Op::AsyncCopy(AsyncCopy::BulkWait { reads_only: reads_only @ false, .. }) => {
-            *reads_only = true;
-            out.push(next);
-        }
-        _ => {}
-    }
-    out
-}
-
-/// The instruction with the next narrower scope.
-fn narrower(op: &Op) -> Option<Op> {
-    let mut next = op.clone();
-    let scope = match &mut next {
-        Op::Load { order: LoadOrder::Relaxed(scope) | LoadOrder::Acquire(scope), .. }
-        | Op::MultimemLoad { order: LoadOrder::Relaxed(scope) | LoadOrder::Acquire(scope), .. }
-        | Op::Store { order: StoreOrder::Relaxed(scope) | StoreOrder::Release(scope), .. }
-        | Op::MultimemStore { order: StoreOrder::Relaxed(scope) | StoreOrder::Release(scope), .. }
-        | Op::Rmw { scope, .. }
-        | Op::MultimemRed { scope, .. }
-        | Op::Fence { scope, .. } => scope,
-        Op::Mbarrier(m) => match &mut m.op {
-            MbarrierOp::Arrive(arrive) => &mut arrive.scope,
-            MbarrierOp::Wait(wait) => &mut wait.scope,
-            MbarrierOp::ExpectTx { scope, .. } | MbarrierOp::CompleteTx { scope, .. } => scope,
-            MbarrierOp::Init { .. } | MbarrierOp::Inval => return None,
-        },
-        Op::ProxyOrder(
-            ProxyOrder::TensormapRelease { scope }
-            | ProxyOrder::TensormapAcquire { scope, .. }
-            | ProxyOrder::CopyTensormap { scope, .. },
-        ) => scope,
-        _ => return None,
-    };
-    *scope = match *scope {
-        Scope::Sys => Scope::Gpu,
-        Scope::Gpu => Scope::Cluster,
-        Scope::Cluster => Scope::Cta,
-        Scope::Cta => return None,
-    };
-    Some(next)
+    op.weaker().into_iter().chain(op.narrower()).collect()
 }
 
 /// The instruction with a number that is one step smaller or larger: arrivals by one, threads by a warp, bytes by 16.
 fn recounted(op: &Op) -> Vec<(Mistake, Op)> {
-    let (mistake, step) = match op {
-        Op::Bar { .. } => (Mistake::Count, 32),
-        Op::Mbarrier(m) => match &m.op {
-            MbarrierOp::Arrive(arrive) if arrive.count.is_none() => (Mistake::Bytes, 16),
-            MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => (Mistake::Bytes, 16),
-            MbarrierOp::Arrive(_) | MbarrierOp::Init { .. } => (Mistake::Count, 1),
-            MbarrierOp::Inval | MbarrierOp::Wait(_) => return Vec::new(),
-        },
-        _ => (Mistake::Count, 1),
+    let bytes = |m: &MbarrierOp| match m {
+        MbarrierOp::Arrive(arrive) => arrive.count.is_none(),
+        MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => true,
+        MbarrierOp::Init { .. } | MbarrierOp::Inval | MbarrierOp::Wait(_) => false,
+    };
+    let (mistake, step) = if matches!(op, Op::Mbarrier(m) if bytes(&m.op)) {
+        (Mistake::Bytes, 16)
+    } else {
+        (Mistake::Count, if matches!(op, Op::Bar { .. }) { 32 } else { 1 })
     };
     let by = |by: i128| {
         let mut next = op.clone();
@@ -348,7 +238,7 @@ impl Count<'_> {
 /// The number that an instruction names as a constant.
 fn count(op: &mut Op) -> Option<Count<'_>> {
     let operand = match op {
-        Op::Bar { count: Some(count), .. } => count,
+        Op::Bar { count, .. } => count.as_mut()?,
         Op::Mbarrier(m) => match &mut m.op {
             MbarrierOp::Init { count } => count,
             MbarrierOp::ExpectTx { bytes, .. } | MbarrierOp::CompleteTx { bytes, .. } => bytes,
@@ -357,7 +247,12 @@ fn count(op: &mut Op) -> Option<Count<'_>> {
         },
         Op::AsyncCopy(AsyncCopy::Wait(groups) | AsyncCopy::BulkWait { groups, .. })
         | Op::Wgmma(Wgmma::Wait(groups)) => return Some(Count::Groups(groups)),
-        _ => return None,
+        Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tcgen05(_) | Op::Tile(_) | Op::Control(_) => return None,
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => return None,
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Bra { .. } | Op::Exit => return None,
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => return None,
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => return None,
+        Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => return None,
     };
     matches!(operand, Operand::Imm(_)).then_some(Count::Operand(operand))
 }
@@ -397,12 +292,12 @@ fn following(symbols: Vec<SymbolId>, here: SymbolId) -> Option<SymbolId> {
 /// The instruction at another barrier: the next mbarrier that the program has, or the next number.
 fn renamed(program: &Program, op: &Op) -> Option<Op> {
     let mut next = op.clone();
-    match &mut next {
-        Op::Bar { id: Operand::Imm(id), .. } => *id = (*id + 1) % 16,
-        Op::Mbarrier(m) => m.addr.base = other_mbarrier(program, m.addr.base)?,
-        Op::Tcgen05(Tcgen05::Commit(commit)) => commit.addr.base = other_mbarrier(program, commit.addr.base)?,
-        _ => return None,
+    if let Op::Bar { id: Operand::Imm(id), .. } = &mut next {
+        *id = (*id + 1) % 16;
+        return Some(next);
     }
+    let addr = next.mbarrier_mut()?;
+    addr.base = other_mbarrier(program, addr.base)?;
     Some(next)
 }
 

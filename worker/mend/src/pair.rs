@@ -84,6 +84,58 @@ fn handover(bench: &Bench<'_>, (x, place): (At, At), y: At, meeting: Meeting) ->
     (!steps.is_empty()).then_some(steps)
 }
 
+/// What a thread that issues an asynchronous access waits for.
+enum Completes {
+    /// `tcgen05.wait::ld`
+    Load,
+    /// `tcgen05.wait::st`
+    Store,
+    /// The mbarrier of a later `tcgen05.commit`.
+    Committed,
+    /// A group of `cp.async`.
+    Group,
+    /// A group of bulk copies.
+    BulkGroup,
+    /// This mbarrier.
+    Mbarrier(Address),
+    /// A group of `wgmma`.
+    Product,
+}
+
+/// What the issuing thread waits for. None if the access is complete with the instruction, or nobody can wait for it.
+fn completes(op: &Op) -> Option<Completes> {
+    match op {
+        Op::Tcgen05(op) => match op {
+            Tcgen05::Load(_) => Some(Completes::Load),
+            Tcgen05::Store(_) => Some(Completes::Store),
+            Tcgen05::Mma(_) | Tcgen05::Copy { .. } | Tcgen05::Shift { .. } => Some(Completes::Committed),
+            Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => None,
+            Tcgen05::WaitLoad | Tcgen05::WaitStore | Tcgen05::Commit(_) => None,
+            Tcgen05::FenceBefore | Tcgen05::FenceAfter => None,
+        },
+        Op::AsyncCopy(copy) => match copy {
+            AsyncCopy::Small(_) => Some(Completes::Group),
+            AsyncCopy::Bulk(copy) => match copy.done {
+                BulkDone::Group => Some(Completes::BulkGroup),
+                BulkDone::Mbarrier(addr) => Some(Completes::Mbarrier(addr)),
+            },
+            // The mbarrier of a remote write is one of the other CTA.
+            AsyncCopy::Remote(_) | AsyncCopy::Prefetch(_) | AsyncCopy::Arrive { .. } => None,
+            AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll => None,
+            AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. } => None,
+        },
+        Op::Wgmma(op) => matches!(op, Wgmma::Product(_)).then_some(Completes::Product),
+        // Nor can it be waited for in front of the mbarrier of the answer.
+        Op::Control(_) => None,
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => None,
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => None,
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => None,
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
+        Op::Bra { .. } | Op::Exit => None,
+    }
+}
+
 /// The end of the wait that completes an access, in its thread.
 fn completed(program: &Program, x: At) -> Option<At> {
     let body = &program.threads.get(x.thread)?.body;
@@ -95,23 +147,17 @@ fn completed(program: &Program, x: At) -> Option<At> {
         let back = behind().find(|(_, op)| matches!(op, Op::Bra { target } if *target == wait));
         Some(back.map_or(wait, |(pc, _)| pc))
     };
-    let pc = match &body.get(x.pc)?.op {
-        Op::Tcgen05(Tcgen05::Load(_)) => find(&|op| matches!(op, Op::Tcgen05(Tcgen05::WaitLoad))),
-        Op::Tcgen05(Tcgen05::Store(_)) => find(&|op| matches!(op, Op::Tcgen05(Tcgen05::WaitStore))),
-        Op::Tcgen05(Tcgen05::Mma(_) | Tcgen05::Copy { .. } | Tcgen05::Shift { .. }) => {
-            behind().find_map(|(_, op)| {
-                if let Op::Tcgen05(Tcgen05::Commit(commit)) = op { wait_for(commit.addr) } else { None }
-            })
-        }
-        Op::AsyncCopy(AsyncCopy::Small(_)) => {
-            find(&|op| matches!(op, Op::AsyncCopy(AsyncCopy::Wait(_) | AsyncCopy::WaitAll)))
-        }
-        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => match copy.done {
-            BulkDone::Group => find(&|op| matches!(op, Op::AsyncCopy(AsyncCopy::BulkWait { .. }))),
-            BulkDone::Mbarrier(addr) => wait_for(addr),
-        },
-        Op::Wgmma(Wgmma::Product(_)) => find(&|op| matches!(op, Op::Wgmma(Wgmma::Wait(_)))),
-        _ => None,
+    let commit = |(_, op): (usize, &Op)| {
+        if let Op::Tcgen05(Tcgen05::Commit(commit)) = op { wait_for(commit.addr) } else { None }
+    };
+    let pc = match completes(&body.get(x.pc)?.op)? {
+        Completes::Load => find(&|op| matches!(op, Op::Tcgen05(Tcgen05::WaitLoad))),
+        Completes::Store => find(&|op| matches!(op, Op::Tcgen05(Tcgen05::WaitStore))),
+        Completes::Committed => behind().find_map(commit),
+        Completes::Group => find(&|op| matches!(op, Op::AsyncCopy(AsyncCopy::Wait(_) | AsyncCopy::WaitAll))),
+        Completes::BulkGroup => find(&|op| matches!(op, Op::AsyncCopy(AsyncCopy::BulkWait { .. }))),
+        Completes::Mbarrier(addr) => wait_for(addr),
+        Completes::Product => find(&|op| matches!(op, Op::Wgmma(Wgmma::Wait(_)))),
     }?;
     Some(At { thread: x.thread, pc })
 }
@@ -188,18 +234,16 @@ pub(crate) fn end(thread: &Thread) -> usize {
 
 /// Instructions that complete an asynchronous access in its own thread.
 fn completion(op: &Op) -> Vec<Op> {
-    match op {
-        Op::Tcgen05(Tcgen05::Load(_)) => vec![Op::Tcgen05(Tcgen05::WaitLoad)],
-        Op::Tcgen05(Tcgen05::Store(_)) => vec![Op::Tcgen05(Tcgen05::WaitStore)],
-        Op::AsyncCopy(AsyncCopy::Small(_)) => {
-            vec![Op::AsyncCopy(AsyncCopy::Commit), Op::AsyncCopy(AsyncCopy::Wait(0))]
-        }
-        Op::AsyncCopy(AsyncCopy::Bulk(copy)) if copy.done == BulkDone::Group => {
+    match completes(op) {
+        Some(Completes::Load) => vec![Op::Tcgen05(Tcgen05::WaitLoad)],
+        Some(Completes::Store) => vec![Op::Tcgen05(Tcgen05::WaitStore)],
+        Some(Completes::Group) => vec![Op::AsyncCopy(AsyncCopy::Commit), Op::AsyncCopy(AsyncCopy::Wait(0))],
+        Some(Completes::BulkGroup) => {
             let wait = AsyncCopy::BulkWait { groups: 0, reads_only: false };
             vec![Op::AsyncCopy(AsyncCopy::BulkCommit), Op::AsyncCopy(wait)]
         }
-        Op::Wgmma(Wgmma::Product(_)) => vec![Op::Wgmma(Wgmma::Commit), Op::Wgmma(Wgmma::Wait(0))],
-        _ => Vec::new(),
+        Some(Completes::Product) => vec![Op::Wgmma(Wgmma::Commit), Op::Wgmma(Wgmma::Wait(0))],
+        Some(Completes::Committed | Completes::Mbarrier(_)) | None => Vec::new(),
     }
 }
 

@@ -127,23 +127,27 @@ fn removable(thread: &Thread, pc: usize) -> Option<usize> {
                 matches!(order, ProxyOrder::ReplaceTensormap { .. } | ProxyOrder::CopyTensormap { .. });
             (!changes).then_some(1)
         }
-        Op::Tcgen05(Tcgen05::FenceBefore | Tcgen05::FenceAfter | Tcgen05::WaitStore | Tcgen05::Commit(_)) => {
-            Some(1)
+        Op::Tcgen05(op) => {
+            let orders = matches!(op, Tcgen05::FenceBefore | Tcgen05::FenceAfter);
+            (orders || matches!(op, Tcgen05::WaitStore | Tcgen05::Commit(_))).then_some(1)
         }
-        Op::AsyncCopy(
-            AsyncCopy::Wait(_)
-            | AsyncCopy::WaitAll
-            | AsyncCopy::BulkWait { .. }
-            | AsyncCopy::Commit
-            | AsyncCopy::BulkCommit,
-        ) => Some(1),
-        Op::Mbarrier(Mbarrier { op: MbarrierOp::Wait(wait), .. }) => {
+        Op::AsyncCopy(copy) => {
+            let waits = matches!(copy, AsyncCopy::Wait(_) | AsyncCopy::WaitAll | AsyncCopy::BulkWait { .. });
+            (waits || matches!(copy, AsyncCopy::Commit | AsyncCopy::BulkCommit)).then_some(1)
+        }
+        Op::Mbarrier(m) => {
+            let MbarrierOp::Wait(wait) = &m.op else { return None };
             let next = thread.body.get(pc + 1)?;
             let own = matches!(next.op, Op::Bra { target } if target == pc)
                 && next.guard.is_some_and(|g| g.reg == wait.dst);
             own.then_some(2)
         }
-        _ => None,
+        // Barriers of all threads are taken out together.
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait => None,
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) | Op::Control(_) => None,
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Wgmma(_) => None,
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
+        Op::Bra { .. } | Op::Exit => None,
     }
 }
 
@@ -160,17 +164,15 @@ fn together(program: &Program) -> Vec<Removal> {
         for (pc, instr) in thread.body.iter().enumerate() {
             let place = thread.place;
             let cta = Placement { warp: 0, mask: 0, joined: false, ..place };
-            let (key, home, length) = match &instr.op {
-                Op::Bar { kind: BarKind::Sync | BarKind::Arrive, id, .. } => (Some(*id), cta, 1),
-                Op::ClusterArrive { .. } => {
-                    let pair = thread.body.get(pc + 1).is_some_and(|i| matches!(i.op, Op::ClusterWait));
-                    if !pair {
-                        continue;
-                    }
+            let waits = || thread.body.get(pc + 1).is_some_and(|i| matches!(i.op, Op::ClusterWait));
+            let (key, home, length) =
+                if let Op::Bar { kind: BarKind::Sync | BarKind::Arrive, id, .. } = &instr.op {
+                    (Some(*id), cta, 1)
+                } else if matches!(instr.op, Op::ClusterArrive { .. }) && waits() {
                     (None, Placement { cta: 0, ..cta }, 2)
-                }
-                _ => continue,
-            };
+                } else {
+                    continue;
+                };
             let nth = count.entry(key).or_default();
             let step = (pc..pc + length).map(|at| Edit::Delete { thread: t, at }).collect();
             groups.entry((home, key, *nth)).or_default().push(step);

@@ -367,25 +367,27 @@ fn weaker_forms(bench: &Bench<'_>, step: &Step) -> Vec<Step> {
 
 /// Weaker forms of an instruction that edits put in.
 fn weaker_ops(op: &Op) -> Vec<Op> {
-    match op {
-        // A wait for fewer groups is no weaker kind of barrier.
-        Op::Bar { .. } | Op::ClusterArrive { .. } => Vec::new(),
-        Op::ProxyFence(kinds) if *kinds == [ProxyFence::Of(Proxy::Async)] => {
-            let spaces = [Space::SharedCta, Space::SharedCluster, Space::Global];
-            spaces.map(|space| Op::ProxyOrder(ProxyOrder::AsyncSpace(space))).to_vec()
-        }
-        Op::AsyncCopy(AsyncCopy::Wait(n)) if *n < GROUPS => vec![Op::AsyncCopy(AsyncCopy::Wait(n + 1))],
-        Op::Wgmma(Wgmma::Wait(n)) if *n < GROUPS => vec![Op::Wgmma(Wgmma::Wait(n + 1))],
-        Op::AsyncCopy(AsyncCopy::BulkWait { groups, reads_only }) => {
-            let mut out = weakened(op);
-            if *groups < GROUPS {
-                let more = AsyncCopy::BulkWait { groups: groups + 1, reads_only: *reads_only };
-                out.push(Op::AsyncCopy(more));
-            }
-            out
-        }
-        _ => weakened(op),
+    // A wait for fewer threads is no weaker kind of barrier.
+    if matches!(op, Op::Bar { .. } | Op::ClusterArrive { .. }) {
+        return Vec::new();
     }
+    let spaces = [Space::SharedCta, Space::SharedCluster, Space::Global];
+    let fence = matches!(op, Op::ProxyFence(kinds) if *kinds == [ProxyFence::Of(Proxy::Async)]);
+    let narrow = spaces.into_iter().filter(|_| fence);
+    let narrow = narrow.map(|space| Op::ProxyOrder(ProxyOrder::AsyncSpace(space)));
+    weakened(op).into_iter().chain(narrow).chain(fewer(op)).collect()
+}
+
+/// It with one more group that may stay pending.
+fn fewer(op: &Op) -> Option<Op> {
+    let mut next = op.clone();
+    let (Op::AsyncCopy(AsyncCopy::Wait(groups) | AsyncCopy::BulkWait { groups, .. })
+    | Op::Wgmma(Wgmma::Wait(groups))) = &mut next
+    else {
+        return None;
+    };
+    *groups += 1;
+    (*groups <= GROUPS).then_some(next)
 }
 
 /// Most groups that an added wait leaves pending.

@@ -63,90 +63,37 @@ fn stronger(program: &Program, thread: usize, op: &Op) -> Vec<Op> {
         Op::Wgmma(Wgmma::Wait(n)) => out.extend((0..*n).rev().map(|n| Op::Wgmma(Wgmma::Wait(n)))),
         Op::Tcgen05(op) => tensor(program, thread, op, &mut out),
         Op::Bar { .. } => barrier(program, op, &mut out),
-        Op::ClusterArrive { relaxed: true } => out.push(Op::ClusterArrive { relaxed: false }),
+        Op::ClusterArrive { .. } => out.extend(op.stronger()),
         Op::ProxyFence(kinds) => {
             let known = [Proxy::Async, Proxy::Texture, Proxy::Surface, Proxy::Constant].map(ProxyFence::Of);
             let other = known.into_iter().chain([ProxyFence::Alias]).filter(|k| !kinds.contains(k));
             out.extend(other.map(|k| Op::ProxyFence(vec![k])));
         }
-        Op::ProxyOrder(ProxyOrder::AsyncSpace(_)) => {
-            out.push(Op::ProxyFence(vec![ProxyFence::Of(Proxy::Async)]));
+        Op::ProxyOrder(order) => {
+            let space = matches!(order, ProxyOrder::AsyncSpace(_));
+            out.extend(space.then(|| Op::ProxyFence(vec![ProxyFence::Of(Proxy::Async)])));
         }
-        _ => out.extend(ordered(op)),
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Fence { .. } => out.extend(ordered(op)),
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
+            out.extend(ordered(op))
+        }
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {}
+        Op::ClusterWait | Op::WarpSync { .. } | Op::MbarrierInitFence | Op::Wgmma(_) => {}
+        Op::Tile(_) | Op::Control(_) | Op::Bra { .. } | Op::Exit => {}
     }
-    out.extend(wider(op));
+    out.extend(op.wider());
     out.retain(|o| o != op);
     out
 }
 
-/// The instruction with one stronger order.
+/// The instruction with the strongest order of an update, or one stronger order. None if it has none.
 fn ordered(op: &Op) -> Option<Op> {
-    let mut out = op.clone();
-    match &mut out {
-        Op::Load { order, .. } => match *order {
-            LoadOrder::Relaxed(scope) => *order = LoadOrder::Acquire(scope),
-            _ => return None,
-        },
-        Op::Store { order, .. } => match *order {
-            StoreOrder::Relaxed(scope) => *order = StoreOrder::Release(scope),
-            _ => return None,
-        },
-        Op::Rmw { order, red, .. } => {
-            *order = match *order {
-                RmwOrder::Relaxed if *red => RmwOrder::Release,
-                RmwOrder::AcqRel => return None,
-                _ => RmwOrder::AcqRel,
-            }
-        }
-        Op::Fence { order, .. } => {
-            *order = match *order {
-                FenceOrder::Acquire | FenceOrder::Release => FenceOrder::AcqRel,
-                FenceOrder::AcqRel => FenceOrder::Sc,
-                FenceOrder::Sc => return None,
-            }
-        }
-        _ => return None,
+    let next = op.stronger().pop()?;
+    if matches!(op, Op::Rmw { .. } | Op::MultimemRed { .. }) {
+        ordered(&next).or(Some(next))
+    } else {
+        Some(next)
     }
-    Some(out)
-}
-
-/// The scope that an instruction names.
-fn scope(op: &mut Op) -> Option<&mut Scope> {
-    match op {
-        Op::Load { order: LoadOrder::Relaxed(scope) | LoadOrder::Acquire(scope), .. }
-        | Op::Store { order: StoreOrder::Relaxed(scope) | StoreOrder::Release(scope), .. }
-        | Op::Rmw { scope, .. }
-        | Op::Fence { scope, .. } => Some(scope),
-        Op::Mbarrier(m) => match &mut m.op {
-            MbarrierOp::Arrive(arrive) => Some(&mut arrive.scope),
-            MbarrierOp::Wait(wait) => Some(&mut wait.scope),
-            MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => None,
-            MbarrierOp::Init { .. } | MbarrierOp::Inval => None,
-        },
-        Op::ProxyOrder(
-            ProxyOrder::TensormapRelease { scope }
-            | ProxyOrder::TensormapAcquire { scope, .. }
-            | ProxyOrder::CopyTensormap { scope, .. },
-        ) => Some(scope),
-        _ => None,
-    }
-}
-
-/// The instruction with each wider scope.
-fn wider(op: &Op) -> Vec<Op> {
-    let mut own = op.clone();
-    let Some(now) = scope(&mut own).map(|s| *s) else { return Vec::new() };
-    let most = if matches!(op, Op::Mbarrier(_)) { Scope::Cluster } else { Scope::Sys };
-    let wide = [Scope::Cluster, Scope::Gpu, Scope::Sys].into_iter().filter(|s| *s > now && *s <= most);
-    wide.map(|to| with_scope(op, to)).collect()
-}
-
-fn with_scope(op: &Op, to: Scope) -> Op {
-    let mut out = op.clone();
-    if let Some(scope) = scope(&mut out) {
-        *scope = to;
-    }
-    out
 }
 
 fn mbarrier(program: &Program, thread: usize, m: &Mbarrier, out: &mut Vec<Op>) {
@@ -322,20 +269,10 @@ pub(crate) fn strong_everywhere(bench: &Bench<'_>, x: At, y: At) -> Vec<Vec<Step
 
 /// The instruction with the strongest order that its kind allows, and at least this scope.
 fn released(op: &Op, least: Scope) -> Op {
-    let mut out = op.clone();
-    match &mut out {
-        Op::Mbarrier(m) => match &mut m.op {
-            MbarrierOp::Arrive(arrive) => arrive.relaxed = false,
-            MbarrierOp::Wait(wait) => wait.relaxed = false,
-            MbarrierOp::Init { .. } | MbarrierOp::Inval => {}
-            MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => {}
-        },
-        Op::ClusterArrive { relaxed } => *relaxed = false,
-        Op::Fence { .. } => {}
-        _ => out = ordered(&out).unwrap_or(out),
-    }
+    let strong = ordered(op).filter(|_| !matches!(op, Op::Fence { .. } | Op::AsyncCopy(_)));
+    let mut out = strong.unwrap_or_else(|| op.clone());
     let most = if matches!(op, Op::Mbarrier(_)) { Scope::Cluster } else { Scope::Sys };
-    if let Some(scope) = scope(&mut out) {
+    if let Some(scope) = out.scope_mut() {
         *scope = (*scope).max(least.min(most));
     }
     out
@@ -369,22 +306,19 @@ pub(crate) fn relaxed(bench: &Bench<'_>, x: At, y: At) -> Option<Vec<Step>> {
     let strong = |at: At| -> Option<Step> {
         let one = |site: At| {
             let mut op = program.threads[site.thread].body[site.pc].op.clone();
-            match &mut op {
-                Op::Load { order, proxy: Proxy::Generic, .. } => match *order {
-                    LoadOrder::Weak => *order = LoadOrder::Relaxed(scope),
-                    LoadOrder::Relaxed(own) => *order = LoadOrder::Relaxed(own.max(scope)),
-                    LoadOrder::Acquire(own) => *order = LoadOrder::Acquire(own.max(scope)),
-                    _ => {}
-                },
-                Op::Store { order, proxy: Proxy::Generic, .. } => match *order {
-                    StoreOrder::Weak => *order = StoreOrder::Relaxed(scope),
-                    StoreOrder::Relaxed(own) => *order = StoreOrder::Relaxed(own.max(scope)),
-                    StoreOrder::Release(own) => *order = StoreOrder::Release(own.max(scope)),
-                    _ => {}
-                },
-                Op::Rmw { scope: own, .. } => *own = (*own).max(scope),
-                _ => return None,
+            let plain = matches!(
+                op,
+                Op::Load { proxy: Proxy::Generic, .. }
+                    | Op::Store { proxy: Proxy::Generic, .. }
+                    | Op::Rmw { .. }
+            );
+            match op.order_mut().filter(|_| plain)? {
+                Order::Load(order @ LoadOrder::Weak) => *order = LoadOrder::Relaxed(scope),
+                Order::Store(order @ StoreOrder::Weak) => *order = StoreOrder::Relaxed(scope),
+                Order::Load(_) | Order::Store(_) | Order::Update(_) | Order::Reduction(_) => {}
+                Order::Fence(_) | Order::Flag(_) => return None,
             }
+            op.scope_mut().into_iter().for_each(|own| *own = (*own).max(scope));
             Some(Edit::Replace { thread: site.thread, at: site.pc, op })
         };
         sites(bench, at).into_iter().map(one).collect()

@@ -140,31 +140,7 @@ fn strengthen(program: &Program, turn: u64) -> Option<Program> {
 /// The operation with the next stronger order, or (with `wider`) at system scope. Weak accesses stay weak: a strong one also
 /// takes part in coherence, which is a different rule.
 fn stronger(op: &Op, wider: bool) -> Option<Op> {
-    let mut out = op.clone();
-    match &mut out {
-        Op::Load { order, .. } => match order {
-            LoadOrder::Relaxed(s) | LoadOrder::Acquire(s) if wider && *s < Scope::Sys => *s = Scope::Sys,
-            LoadOrder::Relaxed(s) if !wider => *order = LoadOrder::Acquire(*s),
-            _ => return None,
-        },
-        Op::Store { order, .. } => match order {
-            StoreOrder::Relaxed(s) | StoreOrder::Release(s) if wider && *s < Scope::Sys => *s = Scope::Sys,
-            StoreOrder::Relaxed(s) if !wider => *order = StoreOrder::Release(*s),
-            _ => return None,
-        },
-        Op::Rmw { order, scope, red, .. } => match order {
-            _ if wider && *scope < Scope::Sys => *scope = Scope::Sys,
-            RmwOrder::Relaxed if !wider => *order = RmwOrder::Release,
-            RmwOrder::Acquire | RmwOrder::Release if !wider && !*red => *order = RmwOrder::AcqRel,
-            _ => return None,
-        },
-        Op::Fence { order, scope } => match order {
-            _ if wider && *scope < Scope::Sys => *scope = Scope::Sys,
-            FenceOrder::Acquire | FenceOrder::Release if !wider => *order = FenceOrder::AcqRel,
-            FenceOrder::AcqRel if !wider => *order = FenceOrder::Sc,
-            _ => return None,
-        },
-        _ => return None,
-    }
-    Some(out)
+    let plain = matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Fence { .. });
+    let forms = if wider { op.wider() } else { op.stronger() };
+    forms.into_iter().last().filter(|_| plain)
 }

@@ -204,6 +204,35 @@ pub enum RemoteOrder {
 }
 
 impl AsyncCopy {
+    /// The ends of a bulk copy, the destination first, or the source of a prefetch.
+    pub fn ends(&self) -> Vec<&BulkEnd> {
+        match self {
+            AsyncCopy::Bulk(copy) => vec![&copy.dst, &copy.src],
+            AsyncCopy::Prefetch(prefetch) => vec![&prefetch.src],
+            AsyncCopy::Small(_) | AsyncCopy::Remote(_) | AsyncCopy::Arrive { .. } => Vec::new(),
+            AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll => Vec::new(),
+            AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. } => Vec::new(),
+        }
+    }
+
+    /// The mbarrier that learns of its completion.
+    pub(super) fn mbarrier_mut(&mut self) -> Option<&mut Address> {
+        match self {
+            AsyncCopy::Arrive { addr, .. } => Some(addr),
+            AsyncCopy::Bulk(copy) => match &mut copy.done {
+                BulkDone::Mbarrier(addr) => Some(addr),
+                BulkDone::Group => None,
+            },
+            AsyncCopy::Remote(write) => match &mut write.order {
+                RemoteOrder::Mbarrier(addr) => Some(addr),
+                RemoteOrder::Release(_) | RemoteOrder::MmioRelease => None,
+            },
+            AsyncCopy::Small(_) | AsyncCopy::Prefetch(_) => None,
+            AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll => None,
+            AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. } => None,
+        }
+    }
+
     /// Name without qualifiers.
     pub fn name(&self) -> &'static str {
         let tensor = |end: &BulkEnd| matches!(end, BulkEnd::Tensor(_));

@@ -5,7 +5,7 @@
 //! is in [`crate::tensor`].
 
 use super::parts::{Part, Role, parts_of};
-use super::{Address, Operand};
+use super::{Address, Factor, Op, Operand, Tcgen05, Wgmma, WgmmaFactor};
 
 /// Where a matrix lies in the shared memory of the CTA that issues the instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,44 @@ pub enum ProductShape {
         /// Columns of B and D.
         n: u16,
     },
+}
+
+impl Op {
+    /// The matrices in shared memory that it names.
+    pub fn matrices(&self) -> Vec<&Descriptor> {
+        match self {
+            Op::Tcgen05(op) => op.matrices(),
+            Op::Wgmma(Wgmma::Product(product)) => match &product.a {
+                WgmmaFactor::Shared(a) => vec![a, &product.b],
+                WgmmaFactor::Registers(_) => vec![&product.b],
+            },
+            Op::Wgmma(Wgmma::Fence | Wgmma::Commit | Wgmma::Wait(_)) => Vec::new(),
+            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {
+                Vec::new()
+            }
+            Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => Vec::new(),
+            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => Vec::new(),
+            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => Vec::new(),
+            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => Vec::new(),
+            Op::AsyncCopy(_) | Op::Tile(_) | Op::Control(_) | Op::Bra { .. } | Op::Exit => Vec::new(),
+        }
+    }
+}
+
+impl Tcgen05 {
+    fn matrices(&self) -> Vec<&Descriptor> {
+        match self {
+            Tcgen05::Copy { src, .. } => vec![src],
+            Tcgen05::Mma(mma) => match &mma.a {
+                Factor::Shared(a) => vec![a, &mma.b],
+                Factor::Tensor(_) => vec![&mma.b],
+            },
+            Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => Vec::new(),
+            Tcgen05::Load(_) | Tcgen05::Store(_) | Tcgen05::WaitLoad | Tcgen05::WaitStore => Vec::new(),
+            Tcgen05::Shift { .. } | Tcgen05::Commit(_) => Vec::new(),
+            Tcgen05::FenceBefore | Tcgen05::FenceAfter => Vec::new(),
+        }
+    }
 }
 
 parts_of!(Descriptor, |matrix, see| match matrix {

@@ -1,8 +1,93 @@
-//! Questions to any instruction: its name, the memory it names, its CTA group.
+//! Questions to any instruction: its name, where it goes on, the memory it names, its order, its mask, its CTA group.
 
-use super::{Address, CtaGroup, Op, Space};
+use super::{Address, Control, CtaGroup, LoadOrder, Op, Operand, Space, StoreOrder, Tcgen05};
+
+/// Where a thread goes on behind an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goes {
+    /// To the next one.
+    On,
+    /// To the one at this position.
+    To(usize),
+    /// Into the body of a `repeat`, or behind it.
+    Opens,
+    /// To the next round of a `repeat`, or behind it.
+    Closes,
+    /// Nowhere: the thread ends.
+    End,
+}
+
+/// What an access to memory does that is over when its instruction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reads.
+    Load(LoadOrder),
+    /// Writes.
+    Store(StoreOrder),
+    /// Reads and writes, or is an operation on an mbarrier: always strong.
+    Update,
+}
+
+impl Access {
+    /// Whether it is no weak one (PTX ISA 9.2, 8.2.1).
+    pub fn is_strong(self) -> bool {
+        self != Access::Load(LoadOrder::Weak) && self != Access::Store(StoreOrder::Weak)
+    }
+}
 
 impl Op {
+    /// Where a thread goes on that executes it.
+    pub fn goes(&self) -> Goes {
+        match self {
+            Op::Bra { target } => Goes::To(*target),
+            Op::Exit => Goes::End,
+            Op::Control(Control::Repeat(_)) => Goes::Opens,
+            Op::Control(Control::EndRepeat) => Goes::Closes,
+            Op::Control(Control::Elect { .. } | Control::Collective(_) | Control::Ignored(_)) => Goes::On,
+            Op::Control(Control::TryCancel { .. } | Control::QueryCancel { .. }) => Goes::On,
+            Op::Control(Control::LaunchDependents | Control::WaitDependencies) => Goes::On,
+            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => Goes::On,
+            Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => Goes::On,
+            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => Goes::On,
+            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => Goes::On,
+            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => Goes::On,
+            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) => Goes::On,
+        }
+    }
+
+    /// The access that it is, if it is over when the instruction is.
+    pub fn access(&self) -> Option<Access> {
+        match self {
+            Op::Load { order, .. } | Op::MultimemLoad { order, .. } => Some(Access::Load(*order)),
+            Op::Store { order, .. } | Op::MultimemStore { order, .. } => Some(Access::Store(*order)),
+            Op::Rmw { .. } | Op::MultimemRed { .. } | Op::Mbarrier(_) => Some(Access::Update),
+            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
+            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => None,
+            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
+            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => None,
+            Op::Bra { .. } | Op::Exit => None,
+        }
+    }
+
+    /// The mask of the lanes of a warp that meet at it.
+    pub fn mask(&self) -> Option<Operand> {
+        match self {
+            Op::WarpSync { mask } | Op::Control(Control::Elect { mask, .. }) => Some(*mask),
+            Op::Control(Control::Collective(collective)) => Some(collective.mask),
+            Op::Control(Control::TryCancel { .. } | Control::QueryCancel { .. } | Control::Ignored(_)) => {
+                None
+            }
+            Op::Control(Control::LaunchDependents | Control::WaitDependencies) => None,
+            Op::Control(Control::Repeat(_) | Control::EndRepeat) | Op::Bra { .. } | Op::Exit => None,
+            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
+            Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => None,
+            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => None,
+            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => None,
+            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait => None,
+            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) => None,
+        }
+    }
+
     /// The name of an instruction of the tensor cores, of the asynchronous copies, of their fences, of launch
     /// control or of a tile block; none for the others. An engine that has no model of one abstains by this name.
     pub fn extended(&self) -> Option<&'static str> {
@@ -36,6 +121,31 @@ impl Op {
             Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
             Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => None,
             Op::Bra { .. } | Op::Exit => None,
+        }
+    }
+
+    /// The mbarrier that it is about, or where its completion is told.
+    pub fn mbarrier_mut(&mut self) -> Option<&mut Address> {
+        match self {
+            Op::Mbarrier(m) => Some(&mut m.addr),
+            Op::AsyncCopy(copy) => copy.mbarrier_mut(),
+            Op::Tcgen05(Tcgen05::Commit(commit)) => Some(&mut commit.addr),
+            Op::Tcgen05(Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. }) => None,
+            Op::Tcgen05(Tcgen05::Load(_) | Tcgen05::Store(_) | Tcgen05::WaitLoad | Tcgen05::WaitStore) => {
+                None
+            }
+            Op::Tcgen05(Tcgen05::Copy { .. } | Tcgen05::Shift { .. } | Tcgen05::Mma(_)) => None,
+            Op::Tcgen05(Tcgen05::FenceBefore | Tcgen05::FenceAfter) => None,
+            Op::Control(Control::TryCancel { mbarrier, .. }) => Some(mbarrier),
+            Op::Control(Control::Elect { .. } | Control::Collective(_) | Control::Ignored(_)) => None,
+            Op::Control(Control::QueryCancel { .. } | Control::Repeat(_) | Control::EndRepeat) => None,
+            Op::Control(Control::LaunchDependents | Control::WaitDependencies) => None,
+            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
+            Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Bra { .. } | Op::Exit => None,
+            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => None,
+            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => None,
+            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
+            Op::Wgmma(_) | Op::Tile(_) => None,
         }
     }
 

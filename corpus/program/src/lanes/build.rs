@@ -104,25 +104,27 @@ impl Builder<'_, '_> {
         if !branches && !only_registers(&instr.op) && !will_run(self.part, state, pc) {
             return;
         }
-        match &instr.op {
-            Op::Control(Control::Elect { .. }) => self.elect(state, instr, pc),
-            Op::Control(Control::Collective(c)) => self.exchange(state, instr, c),
-            op if only_registers(op) => self.registers_of(instr),
-            op if self.counted(state, op) => self.by_lane(instr, Some(state)),
-            Op::Load { .. } | Op::Store { .. } if self.differs(state, &instr.op) => self.by_lane(instr, None),
-            _ => self.once(instr),
+        let plain = matches!(instr.op, Op::Load { .. } | Op::Store { .. });
+        if matches!(instr.op, Op::Control(Control::Elect { .. })) {
+            self.elect(state, instr, pc);
+        } else if let Op::Control(Control::Collective(collective)) = &instr.op {
+            self.exchange(state, instr, collective);
+        } else if only_registers(&instr.op) {
+            self.registers_of(instr);
+        } else if self.counted(state, &instr.op) {
+            self.by_lane(instr, Some(state));
+        } else if plain && self.differs(state, &instr.op) {
+            self.by_lane(instr, None);
+        } else {
+            self.once(instr);
         }
     }
 
     /// Whether an instruction is executed by each lane alone.
     fn counted(&self, state: &State, op: &Op) -> bool {
-        match op {
-            Op::AsyncCopy(AsyncCopy::Small(_) | AsyncCopy::Bulk(_) | AsyncCopy::Remote(_)) => {
-                self.differs(state, op)
-            }
-            Op::Rmw { .. } => quiet(self.part, state, op).is_some(),
-            _ => false,
-        }
+        let copies =
+            matches!(op, Op::AsyncCopy(AsyncCopy::Small(_) | AsyncCopy::Bulk(_) | AsyncCopy::Remote(_)));
+        (copies && self.differs(state, op)) || quiet(self.part, state, op).is_some()
     }
 
     fn differs(&self, state: &State, op: &Op) -> bool {

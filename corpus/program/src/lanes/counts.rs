@@ -9,7 +9,7 @@
 
 use super::part::{Apart, Done, Part, State};
 use super::planted::Planted;
-use crate::ir::{BarKind, Control, Instr, Op, Operand, Thread};
+use crate::ir::{BarKind, Goes, Instr, Op, Operand, Thread};
 
 /// Passes if lanes that arrive at a barrier arrive in one phase.
 pub(super) fn check(part: &Part<'_>, state: &State, op: &Op) -> Done<()> {
@@ -38,10 +38,10 @@ fn may_be(instr: &Instr, id: u128) -> bool {
 }
 
 fn loops(code: &Thread) -> bool {
-    let back = |(pc, i): (usize, &Instr)| match &i.op {
-        Op::Bra { target } => *target <= pc,
-        Op::Control(control) => matches!(control, Control::EndRepeat),
-        _ => false,
+    let back = |(pc, i): (usize, &Instr)| match i.op.goes() {
+        Goes::To(target) => target <= pc,
+        Goes::Closes => true,
+        Goes::On | Goes::Opens | Goes::End => false,
     };
     code.body.iter().enumerate().any(back)
 }

@@ -109,14 +109,12 @@ fn left(state: &State, instr: &Instr, leave: Leave) -> Vec<(usize, State)> {
 /// The instruction is executed: all conditions, then its effect.
 fn executed(part: &Part<'_>, pc: usize, state: State) -> Done<Vec<(usize, State)>> {
     let op = &part.code().body[pc].op;
-    match op {
-        Op::Bra { target } => return Ok(vec![(*target, state)]),
-        Op::Exit => return Ok(vec![(part.code().body.len(), state)]),
-        Op::WarpSync { mask } | Op::Control(Control::Collective(Collective { mask, .. })) => {
-            control::mask(part, &state, *mask)?;
-        }
-        _ => {}
+    match op.goes() {
+        Goes::To(target) => return Ok(vec![(target, state)]),
+        Goes::End => return Ok(vec![(part.code().body.len(), state)]),
+        Goes::On | Goes::Opens | Goes::Closes => {}
     }
+    op.mask().map_or(Ok(()), |mask| control::mask(part, &state, mask))?;
     releases::check(part, &state, op)?;
     values::check(part, &state, op)?;
     values::reduced(part, &state, op)?;
@@ -127,23 +125,19 @@ fn executed(part: &Part<'_>, pc: usize, state: State) -> Done<Vec<(usize, State)
 
 /// Where a loop with a number of trips may go on, or any other instruction.
 fn behind(pc: usize, op: &Op, state: State, code: &Thread) -> Vec<(usize, State)> {
-    let at = |pc: usize| (pc, state.clone());
-    match op {
-        Op::Control(Control::Repeat(_)) => {
-            end_of(code, pc).into_iter().chain([pc]).map(|p| at(p + 1)).collect()
-        }
-        Op::Control(Control::EndRepeat) => {
-            start_of(code, pc).into_iter().chain([pc]).map(|p| at(p + 1)).collect()
-        }
-        _ => vec![at(pc + 1)],
-    }
+    let other = match op.goes() {
+        Goes::Opens => end_of(code, pc),
+        Goes::Closes => start_of(code, pc),
+        Goes::On | Goes::To(_) | Goes::End => None,
+    };
+    other.into_iter().chain([pc]).map(|pc| (pc + 1, state.clone())).collect()
 }
 
 fn nesting(instr: &Instr) -> i32 {
-    match instr.op {
-        Op::Control(Control::Repeat(_)) => 1,
-        Op::Control(Control::EndRepeat) => -1,
-        _ => 0,
+    match instr.op.goes() {
+        Goes::Opens => 1,
+        Goes::Closes => -1,
+        Goes::On | Goes::To(_) | Goes::End => 0,
     }
 }
 
@@ -174,28 +168,26 @@ fn effect(part: &Part<'_>, mut state: State, pc: usize) -> State {
     state
 }
 
+/// Whether an instruction only reads something strong.
+pub(super) fn strong_read(op: &Op) -> bool {
+    match op.access() {
+        Some(Access::Load(order)) => order != LoadOrder::Weak,
+        Some(Access::Update) => matches!(op, Op::Mbarrier(m) if matches!(m.op, MbarrierOp::Wait(_))),
+        Some(Access::Store(_)) | None => false,
+    }
+}
+
 /// Whether an instruction asks in a loop for what others do: a late lane may find that what it waits for is over.
 fn waits(code: &Thread, pc: usize) -> bool {
     let again = |(at, i): (usize, &Instr)| matches!(i.op, Op::Bra { target } if target <= pc && pc <= at);
-    let asks = match &code.body[pc].op {
-        Op::Load { order, .. } | Op::MultimemLoad { order, .. } => *order != LoadOrder::Weak,
-        Op::Mbarrier(m) => matches!(m.op, MbarrierOp::Wait(_)),
-        _ => false,
-    };
-    asks && code.body.iter().enumerate().any(again)
+    strong_read(&code.body[pc].op) && code.body.iter().enumerate().any(again)
 }
 
 /// Whether all lanes of the part meet at an instruction. Behind it none is late for what stands before it.
 fn meet(part: &Part<'_>, state: &State, op: &Op) -> bool {
     let inside = |mask: Known| part.lanes.iter().all(|l| mask.number >> l & 1 == 1);
-    match op {
-        Op::WarpSync { mask } | Op::Control(Control::Elect { mask, .. }) => {
-            part.operand(state, *mask).one().is_some_and(inside)
-        }
-        Op::Control(Control::Collective(c)) => part.operand(state, c.mask).one().is_some_and(inside),
-        Op::Bar { kind, .. } => !matches!(kind, BarKind::Arrive),
-        _ => false,
-    }
+    let named = op.mask().and_then(|mask| part.operand(state, mask).one());
+    matches!(op, Op::Bar { kind: BarKind::Sync | BarKind::Red { .. }, .. }) || named.is_some_and(inside)
 }
 
 /// An instruction that touches registers only. A guard that differs among lanes is a selection in each.
@@ -206,12 +198,11 @@ fn register_step(part: &Part<'_>, pc: usize, state: State) -> Done<State> {
         return Ok(state);
     }
     new.waited &= runs != Ok(Runs::Always) || !meet(part, &state, &instr.op);
-    match &instr.op {
-        Op::Control(Control::Elect { dst, pred, mask }) => elect(part, pc, &mut new, (*dst, *pred), *mask)?,
-        op => {
-            let result = computed(part, &state, op);
-            written(op, &mut |reg| new.regs[reg.index()] = result.clone());
-        }
+    if let Op::Control(Control::Elect { dst, pred, mask }) = &instr.op {
+        elect(part, pc, &mut new, (*dst, *pred), *mask)?;
+    } else {
+        let result = computed(part, &state, &instr.op);
+        written(&instr.op, &mut |reg| new.regs[reg.index()] = result.clone());
     }
     let Some(guard) = instr.guard else { return Ok(new) };
     if matches!(instr.op, Op::Control(_)) {
@@ -290,13 +281,13 @@ fn comes(part: &Part<'_>, lane: u8, pc: usize) -> bool {
             .as_ref()
             .map_or(Runs::Never, |s| control::runs(&one, s, code.body[at].guard).unwrap_or(Runs::Maybe))
     };
-    let straight = |(at, instr): (usize, &Instr)| match instr.op {
-        Op::Bra { target } => {
+    let straight = |(at, instr): (usize, &Instr)| match instr.op.goes() {
+        Goes::To(target) => {
             let waits = leave(code, at).is_some();
             runs(at) == Runs::Never || waits || (runs(at) == Runs::Always && !(target <= pc && pc <= at))
         }
-        Op::Exit => runs(at) != Runs::Maybe,
-        _ => true,
+        Goes::End => runs(at) != Runs::Maybe,
+        Goes::On | Goes::Opens | Goes::Closes => true,
     };
     code.place.lanes() >> lane & 1 == 1
         && runs(pc) == Runs::Always
@@ -327,6 +318,11 @@ fn computed(part: &Part<'_>, state: &State, op: &Op) -> Val {
             let rank = Some(low(rank.number, Ty::B(32))).filter(|_| rank.base.is_none())?;
             Some(Known { base: Some((symbol, Some(rank))), ..src })
         }),
-        _ => Val::Open,
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Control(_) => Val::Open,
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => Val::Open,
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => Val::Open,
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => Val::Open,
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) => Val::Open,
+        Op::Bra { .. } | Op::Exit => Val::Open,
     }
 }

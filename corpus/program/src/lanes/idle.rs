@@ -10,7 +10,7 @@
 //! the tensor cores for the whole warp that only one of them executes, keeps both.
 
 use super::control::Runs;
-use super::flow::elected;
+use super::flow::{elected, strong_read};
 use super::part::{Part, State};
 use super::planted::Planted;
 use super::value::Val;
@@ -73,11 +73,8 @@ fn late(piece: &Piece<'_>, other: &Piece<'_>, pc: usize) -> bool {
 
 /// Whether others may notice that an instruction is executed.
 fn acts(op: &Op) -> bool {
-    let weak = match op {
-        Op::Load { order, .. } => *order == LoadOrder::Weak,
-        Op::Store { order, .. } => *order == StoreOrder::Weak,
-        _ => false,
-    };
+    let weak =
+        matches!(op, Op::Load { .. } | Op::Store { .. }) && op.access().is_some_and(|a| !a.is_strong());
     !weak && !idle(op) && !only_registers(op) && !rendezvous(op)
 }
 
@@ -101,15 +98,18 @@ fn rendezvous(op: &Op) -> bool {
         Op::Control(control) => matches!(control, Control::Elect { .. } | Control::Collective(_)),
         Op::Tcgen05(op) => !op.by_one_thread(),
         Op::Wgmma(_) => true,
-        _ => false,
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => false,
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => false,
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => false,
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => false,
+        Op::AsyncCopy(_) | Op::Bra { .. } | Op::Exit => false,
     }
 }
 
 /// Whether an instruction only waits, or orders what its own lane did.
 fn idle(op: &Op) -> bool {
     match op {
-        Op::Load { order, .. } => *order != LoadOrder::Weak,
-        Op::Mbarrier(m) => matches!(m.op, MbarrierOp::Wait(_)),
+        Op::Load { .. } | Op::Mbarrier(_) => strong_read(op),
         Op::Bar { kind, .. } => *kind == BarKind::Sync,
         Op::WarpSync { .. } | Op::ClusterArrive { .. } | Op::ClusterWait => true,
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence => true,
@@ -123,7 +123,10 @@ fn idle(op: &Op) -> bool {
                 | AsyncCopy::BulkWait { .. }
         ),
         Op::Control(control) => matches!(control, Control::Elect { .. } | Control::Ignored(_)),
-        _ => false,
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => false,
+        Op::Store { .. } | Op::Rmw { .. } | Op::ProxyOrder(_) | Op::Wgmma(_) | Op::Tile(_) => false,
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => false,
+        Op::Bra { .. } | Op::Exit => false,
     }
 }
 
@@ -138,19 +141,15 @@ fn operands(piece: &Piece<'_>, other: &Piece<'_>, pc: usize, op: &Op) -> bool {
 
 /// Whether a mask names the lanes of both parts or of none.
 fn named_alike(piece: &Piece<'_>, other: &Piece<'_>, pc: usize, op: &Op) -> bool {
-    let mask = match op {
-        Op::WarpSync { mask } | Op::Control(Control::Elect { mask, .. }) => mask,
-        Op::Control(Control::Collective(collective)) => &collective.mask,
-        _ => return true,
-    };
+    let Some(mask) = op.mask() else { return true };
     // Without its first lane a mask elects another one.
     let elects = matches!(op, Op::Control(Control::Elect { .. }));
-    let leads = |state: &State| !matches!(elected(&piece.part, state, pc, *mask), Some(l) if !piece.part.lanes.contains(&l));
+    let leads = |state: &State| !matches!(elected(&piece.part, state, pc, mask), Some(l) if !piece.part.lanes.contains(&l));
     if elects && piece.states[pc].as_ref().is_some_and(leads) {
         return false;
     }
     let Some(state) = piece.states[pc].as_ref().or(other.states[pc].as_ref()) else { return true };
-    let of = |part: &Part<'_>| match part.operand(state, *mask) {
+    let of = |part: &Part<'_>| match part.operand(state, mask) {
         Val::Known(all) => all.first().map(|k| part.lanes.iter().all(|l| k.number >> l & 1 == 1)),
         _ => None,
     };

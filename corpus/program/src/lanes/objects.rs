@@ -7,21 +7,24 @@
 use super::exchange;
 use super::part::{Done, Part, State, agreed};
 use super::planted::Planted;
-use crate::ir::{
-    AsyncCopy, BulkDone, Control, LoadOrder, Op, Operand, Part as Piece, Parts, Reg, RemoteOrder, StoreOrder,
-};
+use crate::ir::{AsyncCopy, BulkDone, Control, Op, Operand, Part as Piece, Parts, Reg, RemoteOrder};
 
 /// Passes if the operands of an instruction that must be the same in all lanes are.
 pub(super) fn check(part: &Part<'_>, state: &State, op: &Op) -> Done<()> {
     let addresses = part.has(Planted::Objects);
-    match op {
-        Op::Load { order: LoadOrder::Weak, .. } | Op::Store { order: StoreOrder::Weak, .. } => Ok(()),
-        Op::Rmw { red: true, .. } => Ok(()),
-        Op::Load { .. } | Op::Mbarrier(_) if addresses => Ok(()),
-        Op::AsyncCopy(copy) => of_copy(part, state, copy),
-        Op::Control(Control::Collective(collective)) => exchange::check(part, state, collective),
-        _ => all(part, state, op),
+    let weak =
+        matches!(op, Op::Load { .. } | Op::Store { .. }) && op.access().is_some_and(|a| !a.is_strong());
+    let planted = addresses && matches!(op, Op::Load { .. } | Op::Mbarrier(_));
+    if weak || planted || matches!(op, Op::Rmw { red: true, .. }) {
+        return Ok(());
     }
+    if let Op::AsyncCopy(copy) = op {
+        return of_copy(part, state, copy);
+    }
+    if let Op::Control(Control::Collective(collective)) = op {
+        return exchange::check(part, state, collective);
+    }
+    all(part, state, op)
 }
 
 /// The mbarrier and the size of a copy; its data may be other bytes in each lane.
@@ -38,9 +41,12 @@ fn of_copy(part: &Part<'_>, state: &State, copy: &AsyncCopy) -> Done<()> {
         }
         AsyncCopy::Remote(write) => match &write.order {
             RemoteOrder::Mbarrier(addr) => told(addr),
-            _ => Ok(()),
+            RemoteOrder::Release(_) | RemoteOrder::MmioRelease => Ok(()),
         },
-        _ => all(part, state, copy),
+        AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll | AsyncCopy::Arrive { .. } => {
+            all(part, state, copy)
+        }
+        AsyncCopy::Prefetch(_) | AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. } => all(part, state, copy),
     }
 }
 

@@ -54,7 +54,11 @@ pub(super) fn check(part: &Part<'_>, state: &State, op: &Op) -> Done<()> {
             matches!(order, ProxyOrder::CopyTensormap { .. } | ProxyOrder::ReplaceTensormap { .. })
         }
         Op::Control(control) => matches!(control, Control::TryCancel { .. }),
-        _ => false,
+        Op::AsyncCopy(_) | Op::Tcgen05(_) | Op::Wgmma(_) | Op::Mbarrier(_) => false,
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => false,
+        Op::Load { .. } | Op::MultimemLoad { .. } | Op::Bra { .. } | Op::Exit => false,
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence => false,
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => false,
     };
     if writes && part.several() && !part.has(Planted::Releases) { Err(Apart::All) } else { Ok(()) }
 }

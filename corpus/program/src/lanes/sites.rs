@@ -58,30 +58,17 @@ pub(super) fn sites(part: &Part<'_>, state: &State, pc: usize) -> Vec<Site> {
         Op::AsyncCopy(AsyncCopy::Remote(write)) => {
             plain(&write.addr, vector(write.ty, write.src.len()), true)
         }
-        Op::Wgmma(Wgmma::Product(product)) => {
-            let a = if let WgmmaFactor::Shared(a) = &product.a { Some(a) } else { None };
-            a.into_iter().chain([&product.b]).for_each(|d| matrix(d, &mut plain));
-        }
-        Op::Tcgen05(Tcgen05::Copy { src, .. }) => matrix(src, &mut plain),
-        Op::Tcgen05(Tcgen05::Mma(mma)) => {
-            let a = if let Factor::Shared(a) = &mma.a { Some(a) } else { None };
-            a.into_iter().chain([&mma.b]).for_each(|d| matrix(d, &mut plain));
-        }
-        _ => {}
+        // Tensor memory is no part of this: its cells are told apart by lane.
+        Op::Tcgen05(_) | Op::Wgmma(_) => op.matrices().into_iter().for_each(|d| matrix(d, &mut plain)),
+        Op::AsyncCopy(_) | Op::ProxyOrder(_) | Op::Tile(_) | Op::Control(_) => {}
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {}
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Bra { .. } | Op::Exit => {}
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
     }
-    let strong = strong(op);
+    let strong = op.access().is_some_and(Access::is_strong);
     let quiet = quiet(part, state, op);
     out.iter_mut().for_each(|site| (site.strong, site.quiet) = (strong, quiet));
     out
-}
-
-fn strong(op: &Op) -> bool {
-    match op {
-        Op::Load { order, .. } | Op::MultimemLoad { order, .. } => *order != LoadOrder::Weak,
-        Op::Store { order, .. } | Op::MultimemStore { order, .. } => *order != StoreOrder::Weak,
-        Op::Rmw { .. } | Op::MultimemRed { .. } | Op::Mbarrier(_) => true,
-        _ => false,
-    }
 }
 
 fn vector(ty: Ty, elements: usize) -> Option<u32> {

@@ -6,7 +6,8 @@
 //! A *peek* is a try-wait whose result guards nothing but a wait for the same phase of the same mbarrier. A lane whose peek
 //! succeeds and one that waits know the same and go on at the same place.
 
-use crate::ir::{Control, Guard, Instr, LoadOrder, Mbarrier, MbarrierOp, Op, Reg, Thread};
+use super::flow::strong_read;
+use crate::ir::{Control, Goes, Guard, Instr, Mbarrier, MbarrierOp, Op, Reg, Thread};
 use crate::registers::{only_registers, uses};
 
 /// How lanes leave a branch on a strong result.
@@ -28,10 +29,8 @@ pub(super) fn leave(code: &Thread, pc: usize) -> Option<Leave> {
 }
 
 fn branch(code: &Thread, pc: usize) -> Option<(Guard, usize)> {
-    match code.body.get(pc)? {
-        Instr { guard: Some(guard), op: Op::Bra { target }, .. } => Some((*guard, *target)),
-        _ => None,
-    }
+    let Instr { guard: Some(guard), op: Op::Bra { target }, .. } = code.body.get(pc)? else { return None };
+    Some((*guard, *target))
 }
 
 /// A wait that ends with the branch at `pc`, and the places of its loop.
@@ -54,10 +53,10 @@ fn spins(code: &Thread, from: usize, to: usize) -> Option<Vec<usize>> {
             return None;
         }
         path.push(pc);
-        pc = match &instr.op {
-            Op::Bra { target } if instr.guard.is_none() => *target,
-            _ if idle(instr) => pc + 1,
-            _ => return None,
+        pc = match (instr.op.goes(), instr.guard) {
+            (Goes::To(target), None) => target,
+            (Goes::On, _) if idle(instr) => pc + 1,
+            (Goes::On | Goes::To(_) | Goes::Opens | Goes::Closes | Goes::End, _) => return None,
         };
     }
     Some(path)
@@ -65,14 +64,10 @@ fn spins(code: &Thread, from: usize, to: usize) -> Option<Vec<usize>> {
 
 /// Whether an instruction only reads something strong, or computes in registers of its lane.
 fn idle(instr: &Instr) -> bool {
-    let always = instr.guard.is_none();
-    match &instr.op {
-        Op::Load { order, .. } => always && *order != LoadOrder::Weak,
-        Op::Mbarrier(Mbarrier { op: MbarrierOp::Wait(_), .. }) => always,
-        Op::Fence { .. } | Op::ProxyFence(_) => always,
-        Op::Control(control) => matches!(control, Control::Ignored(_)),
-        op => only_registers(op),
-    }
+    let reads = matches!(instr.op, Op::Load { .. } | Op::Mbarrier(_)) && strong_read(&instr.op);
+    let always = reads || matches!(instr.op, Op::Fence { .. } | Op::ProxyFence(_));
+    let ignored = matches!(instr.op, Op::Control(Control::Ignored(_)));
+    ignored || only_registers(&instr.op) || (always && instr.guard.is_none())
 }
 
 fn written(code: &Thread, path: &[usize]) -> Vec<Reg> {
@@ -122,18 +117,23 @@ fn waits_for(code: &Thread, from: usize, to: usize, asked: &Mbarrier) -> Option<
             return None;
         }
         path.push(pc);
-        pc = match &instr.op {
-            Op::Bra { target } if instr.guard.is_none() => *target,
-            Op::Bra { .. } => {
+        pc = match (instr.op.goes(), instr.guard) {
+            (Goes::To(target), None) => target,
+            (Goes::To(_), Some(_)) => {
                 waited = true;
                 wait(code, pc)?.0.exit
             }
-            Op::Mbarrier(other) if instr.guard.is_none() && same_phase(asked, other) => pc + 1,
-            Op::Control(Control::Ignored(_)) => pc + 1,
-            _ => return None,
+            (Goes::On, guard) if asks(&instr.op, guard, asked) => pc + 1,
+            (Goes::On | Goes::Opens | Goes::Closes | Goes::End, _) => return None,
         };
     }
     waited.then_some(path)
+}
+
+/// Whether an instruction is the same wait, or nothing.
+fn asks(op: &Op, guard: Option<Guard>, asked: &Mbarrier) -> bool {
+    matches!(op, Op::Control(Control::Ignored(_)))
+        || matches!(op, Op::Mbarrier(other) if guard.is_none() && same_phase(asked, other))
 }
 
 fn same_phase(a: &Mbarrier, b: &Mbarrier) -> bool {

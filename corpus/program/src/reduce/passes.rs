@@ -3,8 +3,8 @@
 
 use super::{Pass, tensor, weaken};
 use crate::ir::{
-    AluOp, AtomOp, Condition, Expr, Guard, LoadOrder, Op, Operand, Program, Reg, RmwOrder, StoreOrder,
-    SymbolId, Term, ThreadId,
+    Address, AluOp, AtomOp, Condition, Expr, Guard, LoadOrder, Op, Operand, Program, Reg, RmwOrder,
+    StoreOrder, SymbolId, Term, ThreadId,
 };
 use crate::registers;
 
@@ -211,14 +211,11 @@ fn drop_dependency(program: &Program) -> Candidates<'_> {
                 (*dst == reg).then_some(*symbol)
             })
         };
-        match &thread.body[at].op {
-            Op::Load { addr, .. } | Op::Store { addr, .. } | Op::Rmw { addr, .. } => {
-                if let Operand::Reg(reg) = addr.base {
-                    found.extend(base_symbol(reg).map(|s| (reg, Operand::Address(s))));
-                }
-            }
-            Op::Alu { op: AluOp::Add, a: Operand::Reg(r), .. } => found.push((*r, Operand::Imm(0))),
-            _ => {}
+        if let Some((_, Address { base: Operand::Reg(reg), .. })) = thread.body[at].op.place() {
+            found.extend(base_symbol(reg).map(|s| (reg, Operand::Address(s))));
+        }
+        if let Op::Alu { op: AluOp::Add, a: Operand::Reg(r), .. } = &thread.body[at].op {
+            found.push((*r, Operand::Imm(0)));
         }
         if let Op::Store { src, .. } = &thread.body[at].op {
             found

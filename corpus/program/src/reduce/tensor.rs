@@ -1,6 +1,6 @@
 //! The pass that simplifies tensor-core instructions and asynchronous copies: fewer registers and bytes, fewer modifiers.
 //!
-//! Contract: the reader accepts each new instruction, and simpler instructions have less [`weight`]. The predicate decides
+//! Contract: the reader accepts each new instruction, and simpler instructions have less weight. The predicate decides
 //! whether the program still shows its finding.
 
 use super::passes::places;
@@ -9,13 +9,9 @@ use crate::ir::*;
 type Candidates<'p> = Box<dyn Iterator<Item = Program> + 'p>;
 
 /// The distance of an instruction from the plainest of its kind.
-pub(super) fn weight(op: &Op) -> usize {
-    match op {
-        Op::Tcgen05(op) => {
-            let pair = 50 * usize::from(op.group() == Some(CtaGroup::Two));
-            pair + tcgen05(op)
-        }
-        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => {
+pub(super) fn copy_weight(copy: &AsyncCopy) -> usize {
+    match copy {
+        AsyncCopy::Bulk(copy) => {
             let tensor = |e: &BulkEnd| 20 * usize::from(matches!(e, BulkEnd::Tensor(_)));
             let extras = [
                 copy.multicast.is_some(),
@@ -27,8 +23,10 @@ pub(super) fn weight(op: &Op) -> usize {
             ];
             tensor(&copy.dst) + tensor(&copy.src) + 10 * count(&extras)
         }
-        Op::AsyncCopy(AsyncCopy::Small(copy)) => 10 * usize::from(copy.part != SmallPart::All),
-        _ => 0,
+        AsyncCopy::Small(copy) => 10 * usize::from(copy.part != SmallPart::All),
+        AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll | AsyncCopy::Arrive { .. } => 0,
+        AsyncCopy::Prefetch(_) | AsyncCopy::Remote(_) => 0,
+        AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. } => 0,
     }
 }
 
@@ -43,7 +41,12 @@ fn bytes(descriptor: &Descriptor) -> usize {
     }
 }
 
-fn tcgen05(op: &Tcgen05) -> usize {
+/// The distance of an instruction from the plainest of its kind.
+pub(super) fn tcgen05_weight(op: &Tcgen05) -> usize {
+    50 * usize::from(op.group() == Some(CtaGroup::Two)) + modifiers(op)
+}
+
+fn modifiers(op: &Tcgen05) -> usize {
     match op {
         Tcgen05::Alloc { exclusive, .. } | Tcgen05::Dealloc { exclusive, .. } => 10 * usize::from(*exclusive),
         Tcgen05::Load(load) => {
@@ -119,17 +122,37 @@ fn to_single(op: &mut Op) -> bool {
 
 fn simpler(op: &Op) -> Vec<Op> {
     match op {
-        Op::Tcgen05(Tcgen05::Load(load)) => loads(load),
-        Op::Tcgen05(Tcgen05::Store(store)) => stores(store),
-        Op::Tcgen05(Tcgen05::Mma(mma)) => products(mma),
-        Op::Tcgen05(Tcgen05::Copy { group, shape, widen, dst, src }) => {
+        Op::Tcgen05(op) => simpler_tcgen05(op),
+        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => bulk(copy),
+        Op::AsyncCopy(AsyncCopy::Small(copy)) => {
+            let whole = SmallCopy { part: SmallPart::All, ..*copy };
+            Vec::from_iter((whole != *copy).then_some(Op::AsyncCopy(AsyncCopy::Small(whole))))
+        }
+        Op::AsyncCopy(AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll) => Vec::new(),
+        Op::AsyncCopy(AsyncCopy::Arrive { .. } | AsyncCopy::Prefetch(_) | AsyncCopy::Remote(_)) => Vec::new(),
+        Op::AsyncCopy(AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. }) => Vec::new(),
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => Vec::new(),
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => Vec::new(),
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => Vec::new(),
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => Vec::new(),
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => Vec::new(),
+        Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) | Op::Bra { .. } | Op::Exit => Vec::new(),
+    }
+}
+
+fn simpler_tcgen05(op: &Tcgen05) -> Vec<Op> {
+    match op {
+        Tcgen05::Load(load) => loads(load),
+        Tcgen05::Store(store) => stores(store),
+        Tcgen05::Mma(mma) => products(mma),
+        Tcgen05::Copy { group, shape, widen, dst, src } => {
             let with = |widen: Option<Widening>, src: Descriptor| {
                 Op::Tcgen05(Tcgen05::Copy { group: *group, shape: *shape, widen, dst: *dst, src })
             };
             let plain = widen.is_some().then(|| with(None, *src));
             plain.into_iter().chain(halved(src).map(|src| with(*widen, src))).collect()
         }
-        Op::Tcgen05(Tcgen05::Commit(commit)) => {
+        Tcgen05::Commit(commit) => {
             let one = Commit { multicast: None, ..commit.clone() };
             let whole = Commit { reads_only: false, ..commit.clone() };
             [one, whole]
@@ -138,11 +161,9 @@ fn simpler(op: &Op) -> Vec<Op> {
                 .map(|c| Op::Tcgen05(Tcgen05::Commit(c)))
                 .collect()
         }
-        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => bulk(copy),
-        Op::AsyncCopy(AsyncCopy::Small(copy)) if copy.part != SmallPart::All => {
-            vec![Op::AsyncCopy(AsyncCopy::Small(SmallCopy { part: SmallPart::All, ..*copy }))]
-        }
-        _ => Vec::new(),
+        Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => Vec::new(),
+        Tcgen05::Shift { .. } | Tcgen05::WaitLoad | Tcgen05::WaitStore => Vec::new(),
+        Tcgen05::FenceBefore | Tcgen05::FenceAfter => Vec::new(),
     }
 }
 

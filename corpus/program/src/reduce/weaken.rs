@@ -6,7 +6,8 @@
 
 use super::passes::places;
 use crate::ir::{
-    FenceOrder, LoadOrder, Op, Operand, Placement, Program, Proxy, RmwOrder, Scope, Space, StoreOrder, Ty,
+    FenceOrder, LoadOrder, Mbarrier, MbarrierOp, Op, Operand, Order, Placement, Program, Proxy, RmwOrder,
+    Scope, Space, StoreOrder, Ty,
 };
 
 type Candidates<'p> = Box<dyn Iterator<Item = Program> + 'p>;
@@ -34,53 +35,86 @@ fn ty_weight(ty: Ty) -> usize {
     }
 }
 
+fn load_weight(order: LoadOrder) -> usize {
+    match order {
+        LoadOrder::Weak => 0,
+        LoadOrder::Relaxed(s) => 10 + scope_weight(s),
+        LoadOrder::Acquire(s) => 20 + scope_weight(s),
+        LoadOrder::Volatile => 30,
+        LoadOrder::MmioRelaxed => 40,
+        LoadOrder::MmioAcquire => 50,
+        LoadOrder::SeqCst(s) => 60 + scope_weight(s),
+    }
+}
+
+fn store_weight(order: StoreOrder) -> usize {
+    match order {
+        StoreOrder::Weak => 0,
+        StoreOrder::Relaxed(s) => 10 + scope_weight(s),
+        StoreOrder::Release(s) => 20 + scope_weight(s),
+        StoreOrder::Volatile => 30,
+        StoreOrder::MmioRelaxed => 40,
+        StoreOrder::MmioRelease => 50,
+        StoreOrder::SeqCst(s) => 60 + scope_weight(s),
+    }
+}
+
+fn update_weight(order: RmwOrder, scope: Scope) -> usize {
+    let order = match order {
+        RmwOrder::Relaxed => 10,
+        RmwOrder::Acquire | RmwOrder::Release => 20,
+        RmwOrder::AcqRel => 30,
+        RmwOrder::SeqCst => 40,
+    };
+    order + scope_weight(scope)
+}
+
+fn fence_weight(order: FenceOrder, scope: Scope) -> usize {
+    let order = match order {
+        FenceOrder::Acquire | FenceOrder::Release => 10,
+        FenceOrder::AcqRel => 20,
+        FenceOrder::Sc => 30,
+    };
+    order + scope_weight(scope)
+}
+
+fn mbarrier_weight(m: &Mbarrier) -> usize {
+    let of = |relaxed: bool, scope: Scope| 10 * usize::from(!relaxed) + scope_weight(scope);
+    match &m.op {
+        MbarrierOp::Arrive(arrive) => of(arrive.relaxed, arrive.scope),
+        MbarrierOp::Wait(wait) => of(wait.relaxed, wait.scope),
+        MbarrierOp::ExpectTx { scope, .. } | MbarrierOp::CompleteTx { scope, .. } => scope_weight(*scope),
+        MbarrierOp::Init { .. } | MbarrierOp::Inval => 0,
+    }
+}
+
 fn op_weight(op: &Op) -> usize {
-    let proxy_weight = |p: Proxy| if p == Proxy::Generic { 0 } else { 100 };
-    let space_weight = |s: Space| usize::from(s != Space::Global);
+    let access = |proxy: Proxy, space: Space, ty: Ty, elements: usize| {
+        let proxy = if proxy == Proxy::Generic { 0 } else { 100 };
+        proxy + usize::from(space != Space::Global) + ty_weight(ty) + 10 * elements
+    };
     match op {
         Op::Load { order, proxy, space, ty, dst, .. } => {
-            let order = match order {
-                LoadOrder::Weak => 0,
-                LoadOrder::Relaxed(s) => 10 + scope_weight(*s),
-                LoadOrder::Acquire(s) => 20 + scope_weight(*s),
-                LoadOrder::Volatile => 30,
-                LoadOrder::MmioRelaxed => 40,
-                LoadOrder::MmioAcquire => 50,
-                LoadOrder::SeqCst(s) => 60 + scope_weight(*s),
-            };
-            order + proxy_weight(*proxy) + space_weight(*space) + ty_weight(*ty) + 10 * dst.len()
+            load_weight(*order) + access(*proxy, *space, *ty, dst.len())
         }
         Op::Store { order, proxy, space, ty, src, .. } => {
-            let order = match order {
-                StoreOrder::Weak => 0,
-                StoreOrder::Relaxed(s) => 10 + scope_weight(*s),
-                StoreOrder::Release(s) => 20 + scope_weight(*s),
-                StoreOrder::Volatile => 30,
-                StoreOrder::MmioRelaxed => 40,
-                StoreOrder::MmioRelease => 50,
-                StoreOrder::SeqCst(s) => 60 + scope_weight(*s),
-            };
-            order + proxy_weight(*proxy) + space_weight(*space) + ty_weight(*ty) + 10 * src.len()
+            store_weight(*order) + access(*proxy, *space, *ty, src.len())
         }
         Op::Rmw { order, scope, proxy, space, ty, .. } => {
-            let order = match order {
-                RmwOrder::Relaxed => 10,
-                RmwOrder::Acquire | RmwOrder::Release => 20,
-                RmwOrder::AcqRel => 30,
-                RmwOrder::SeqCst => 40,
-            };
-            order + scope_weight(*scope) + proxy_weight(*proxy) + space_weight(*space) + ty_weight(*ty)
+            update_weight(*order, *scope) + access(*proxy, *space, *ty, 0)
         }
-        Op::Fence { order, scope } => {
-            let order = match order {
-                FenceOrder::Acquire | FenceOrder::Release => 10,
-                FenceOrder::AcqRel => 20,
-                FenceOrder::Sc => 30,
-            };
-            order + scope_weight(*scope)
-        }
+        Op::MultimemLoad { order, ty, .. } => load_weight(*order) + ty_weight(*ty),
+        Op::MultimemStore { order, ty, .. } => store_weight(*order) + ty_weight(*ty),
+        Op::MultimemRed { order, scope, ty, .. } => update_weight(*order, *scope) + ty_weight(*ty),
+        Op::Fence { order, scope } => fence_weight(*order, *scope),
         Op::ProxyFence(kinds) => 10 * kinds.len(),
-        op => super::tensor::weight(op),
+        Op::Mbarrier(m) => mbarrier_weight(m),
+        Op::ClusterArrive { relaxed } => 10 * usize::from(!relaxed),
+        Op::Tcgen05(op) => super::tensor::tcgen05_weight(op),
+        Op::AsyncCopy(copy) => super::tensor::copy_weight(copy),
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => 0,
+        Op::MbarrierInitFence | Op::ProxyOrder(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => 0,
+        Op::Bar { .. } | Op::ClusterWait | Op::WarpSync { .. } | Op::Bra { .. } | Op::Exit => 0,
     }
 }
 
@@ -95,73 +129,36 @@ fn replace<'p>(program: &'p Program, by: fn(&Op) -> Vec<Op>) -> Candidates<'p> {
     }))
 }
 
+/// Orders of each kind, the plainest first.
 pub(super) fn weaken_order(program: &Program) -> Candidates<'_> {
     replace(program, |op| {
-        let mut all = Vec::new();
-        let mut with = |change: &dyn Fn(&mut Op)| {
+        let mut own = op.clone();
+        let scope = own.scope_mut().map_or(Scope::Sys, |s| *s);
+        let form = |n: usize| {
             let mut next = op.clone();
-            change(&mut next);
-            all.push(next);
+            let found = match next.order_mut()? {
+                Order::Load(order) => {
+                    let all = [LoadOrder::Weak, LoadOrder::Relaxed(scope), LoadOrder::Acquire(scope)];
+                    all.get(n).map(|to| *order = *to)
+                }
+                Order::Store(order) => {
+                    let all = [StoreOrder::Weak, StoreOrder::Relaxed(scope), StoreOrder::Release(scope)];
+                    all.get(n).map(|to| *order = *to)
+                }
+                Order::Update(order) | Order::Reduction(order) => {
+                    let all = [RmwOrder::Relaxed, RmwOrder::Acquire, RmwOrder::Release, RmwOrder::AcqRel];
+                    all.get(n).map(|to| *order = *to)
+                }
+                Order::Fence(order) => {
+                    let all = [FenceOrder::Acquire, FenceOrder::Release, FenceOrder::AcqRel];
+                    all.get(n).map(|to| *order = *to)
+                }
+                Order::Flag(flag) => (n == 0).then(|| *flag = true),
+            };
+            found.map(|()| next)
         };
-        match op {
-            Op::Load { order, .. } => {
-                let scope = match order {
-                    LoadOrder::Relaxed(s) | LoadOrder::Acquire(s) | LoadOrder::SeqCst(s) => *s,
-                    _ => Scope::Sys,
-                };
-                for weaker in [LoadOrder::Weak, LoadOrder::Relaxed(scope), LoadOrder::Acquire(scope)] {
-                    with(&|op| {
-                        if let Op::Load { order, .. } = op {
-                            *order = weaker
-                        }
-                    });
-                }
-            }
-            Op::Store { order, .. } => {
-                let scope = match order {
-                    StoreOrder::Relaxed(s) | StoreOrder::Release(s) | StoreOrder::SeqCst(s) => *s,
-                    _ => Scope::Sys,
-                };
-                for weaker in [StoreOrder::Weak, StoreOrder::Relaxed(scope), StoreOrder::Release(scope)] {
-                    with(&|op| {
-                        if let Op::Store { order, .. } = op {
-                            *order = weaker
-                        }
-                    });
-                }
-            }
-            Op::Rmw { .. } => {
-                for weaker in [RmwOrder::Relaxed, RmwOrder::Acquire, RmwOrder::Release, RmwOrder::AcqRel] {
-                    with(&|op| {
-                        if let Op::Rmw { order, .. } = op {
-                            *order = weaker
-                        }
-                    });
-                }
-            }
-            Op::Fence { .. } => {
-                for weaker in [FenceOrder::Acquire, FenceOrder::Release, FenceOrder::AcqRel] {
-                    with(&|op| {
-                        if let Op::Fence { order, .. } = op {
-                            *order = weaker
-                        }
-                    });
-                }
-            }
-            _ => {}
-        }
-        all
+        (0..).map_while(form).collect()
     })
-}
-
-fn scope_mut(op: &mut Op) -> Option<&mut Scope> {
-    match op {
-        Op::Load { order: LoadOrder::Relaxed(s) | LoadOrder::Acquire(s), .. }
-        | Op::Store { order: StoreOrder::Relaxed(s) | StoreOrder::Release(s), .. }
-        | Op::Rmw { scope: s, .. }
-        | Op::Fence { scope: s, .. } => Some(s),
-        _ => None,
-    }
 }
 
 /// Changes all scopes of the program at once, then each scope alone. Changing one alone often changes the bug.
@@ -171,7 +168,7 @@ pub(super) fn move_scope(program: &Program) -> Candidates<'_> {
         next.threads
             .iter_mut()
             .flat_map(|t| &mut t.body)
-            .filter_map(|i| scope_mut(&mut i.op))
+            .filter_map(|i| i.op.scope_mut())
             .for_each(|s| *s = scope);
         next
     });
@@ -180,7 +177,7 @@ pub(super) fn move_scope(program: &Program) -> Candidates<'_> {
             .into_iter()
             .filter_map(|scope| {
                 let mut next = op.clone();
-                *scope_mut(&mut next)? = scope;
+                *next.scope_mut()? = scope;
                 Some(next)
             })
             .collect()
@@ -224,13 +221,14 @@ pub(super) fn simplify_places(program: &Program) -> Candidates<'_> {
 pub(super) fn shrink_vector(program: &Program) -> Candidates<'_> {
     replace(program, |op| {
         let mut next = op.clone();
-        match &mut next {
-            Op::Load { dst, .. } if dst.len() > 1 => dst.truncate(dst.len() / 2),
-            Op::Store { src, .. } if src.len() > 1 => src.truncate(src.len() / 2),
-            Op::ProxyFence(kinds) if kinds.len() > 1 => kinds.truncate(1),
-            _ => return Vec::new(),
+        if let Op::Load { dst, .. } = &mut next {
+            dst.truncate((dst.len() / 2).max(1));
+        } else if let Op::Store { src, .. } = &mut next {
+            src.truncate((src.len() / 2).max(1));
+        } else if let Op::ProxyFence(kinds) = &mut next {
+            kinds.truncate(1);
         }
-        vec![next]
+        Vec::from_iter((next != *op).then_some(next))
     })
 }
 
@@ -307,17 +305,13 @@ pub(super) fn plain_space(program: &Program) -> Candidates<'_> {
     let global = program.objects.iter().all(|o| o.space == Space::Global);
     let all = replace(program, |op| {
         let mut next = op.clone();
-        match &mut next {
-            Op::Load { space, proxy: Proxy::Generic, .. }
-            | Op::Store { space, proxy: Proxy::Generic, .. }
-            | Op::Rmw { space, proxy: Proxy::Generic, .. }
-                if *space == Space::Generic =>
-            {
-                *space = Space::Global;
-            }
-            _ => return Vec::new(),
+        if let Op::Load { space: space @ Space::Generic, proxy: Proxy::Generic, .. }
+        | Op::Store { space: space @ Space::Generic, proxy: Proxy::Generic, .. }
+        | Op::Rmw { space: space @ Space::Generic, proxy: Proxy::Generic, .. } = &mut next
+        {
+            *space = Space::Global;
         }
-        vec![next]
+        Vec::from_iter((next != *op).then_some(next))
     });
     Box::new(all.filter(move |_| global))
 }

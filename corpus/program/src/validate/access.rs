@@ -73,7 +73,9 @@ pub(super) fn accesses(program: &Program) -> Vec<Access> {
     all
 }
 
+/// Bytes, whether they are written, the scope of a strong access, the proxy.
 fn strength(op: &Op) -> (u32, bool, Option<Scope>, Proxy) {
+    const NOTHING: (u32, bool, Option<Scope>, Proxy) = (0, false, None, Proxy::Generic);
     let load = |order: LoadOrder| match order {
         LoadOrder::Weak => None,
         LoadOrder::Relaxed(s) | LoadOrder::Acquire(s) | LoadOrder::SeqCst(s) => Some(s),
@@ -97,7 +99,11 @@ fn strength(op: &Op) -> (u32, bool, Option<Scope>, Proxy) {
         Op::MultimemStore { order, ty, .. } => (ty.bytes(), true, store(*order), Proxy::Generic),
         Op::MultimemRed { scope, ty, .. } => (ty.bytes(), true, Some(*scope), Proxy::Generic),
         Op::Mbarrier(m) => (MBARRIER_BYTES, !matches!(m.op, MbarrierOp::Wait(_)), None, Proxy::Generic),
-        _ => (0, false, None, Proxy::Generic),
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => NOTHING,
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => NOTHING,
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => NOTHING,
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => NOTHING,
+        Op::Bra { .. } | Op::Exit => NOTHING,
     }
 }
 

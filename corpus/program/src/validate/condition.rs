@@ -174,11 +174,29 @@ impl<'p> Values<'p> {
                 let written = self.write(cell, &new);
                 dst.is_some_and(|d| self.set(t, d, &held)) | written
             }
-            _ => {
-                let (_, written) = crate::registers::uses(op);
-                written.into_iter().fold(false, |changed, r| self.set(t, r, &None) | changed)
+            Op::Load { .. } | Op::Store { .. } | Op::Mbarrier(_) | Op::Alu { .. } | Op::Mapa { .. } => {
+                self.anything(t, op)
             }
+            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
+                self.anything(t, op)
+            }
+            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {
+                self.anything(t, op)
+            }
+            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {
+                self.anything(t, op)
+            }
+            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => {
+                self.anything(t, op)
+            }
+            Op::Bra { .. } | Op::Exit => false,
         }
+    }
+
+    /// An instruction may leave anything in what it writes.
+    fn anything(&mut self, t: usize, op: &Op) -> bool {
+        let (_, written) = crate::registers::uses(op);
+        written.into_iter().fold(false, |changed, r| self.set(t, r, &None) | changed)
     }
 
     fn write(&mut self, cell: Option<Cell>, set: &Set) -> bool {
@@ -197,12 +215,9 @@ fn cells(program: &Program, accesses: &[Access]) -> BTreeMap<Cell, Set> {
     let mut lost: BTreeSet<ObjectId> = BTreeSet::new();
     for access in accesses {
         let op = &program.threads[access.thread].body[access.at].op;
-        let whole = match op {
-            Op::Load { dst, ty, .. } => dst.len() == 1 && !ty.packed(),
-            Op::Store { src, ty, .. } => src.len() == 1 && !ty.packed(),
-            Op::Rmw { ty, .. } => !ty.packed(),
-            _ => false,
-        };
+        let whole = matches!(op, Op::Load { dst, ty, .. } if dst.len() == 1 && !ty.packed())
+            || matches!(op, Op::Store { src, ty, .. } if src.len() == 1 && !ty.packed())
+            || matches!(op, Op::Rmw { ty, .. } if !ty.packed());
         let Some((symbol, offset)) = access.place else { continue };
         let object = program.symbols[symbol.index()].object;
         let owner = &program.objects[object.index()];

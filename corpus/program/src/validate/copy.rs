@@ -6,18 +6,26 @@ use super::tensor::{Wrong, wrong};
 use crate::ir::*;
 
 pub(super) fn check(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
-    let found = match &instr.op {
-        Op::AsyncCopy(AsyncCopy::Small(copy)) => small(copy),
-        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => bulk(copy),
-        Op::AsyncCopy(AsyncCopy::Prefetch(prefetch)) => {
-            size(prefetch.bytes).or_else(|| ends(&prefetch.src, Way::Prefetch))
-        }
-        Op::AsyncCopy(AsyncCopy::Remote(write)) => remote(write),
-        Op::ProxyOrder(order) => fence(order),
-        _ => None,
+    let found = if let Op::AsyncCopy(copy) = &instr.op {
+        of_copy(copy)
+    } else if let Op::ProxyOrder(order) = &instr.op {
+        fence(order)
+    } else {
+        None
     };
     if let Some((id, what, hint)) = found {
         report.at(id, thread, instr, &what, hint);
+    }
+}
+
+fn of_copy(copy: &AsyncCopy) -> Wrong {
+    match copy {
+        AsyncCopy::Small(copy) => small(copy),
+        AsyncCopy::Bulk(copy) => bulk(copy),
+        AsyncCopy::Prefetch(prefetch) => size(prefetch.bytes).or_else(|| ends(&prefetch.src, Way::Prefetch)),
+        AsyncCopy::Remote(write) => remote(write),
+        AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll | AsyncCopy::Arrive { .. } => None,
+        AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. } => None,
     }
 }
 

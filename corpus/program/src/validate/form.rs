@@ -39,11 +39,17 @@ pub(super) fn check(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
         Op::Mov { ty, .. } => arithmetic(matches!(ty, Ty::Pred | Ty::B(128)) || selectable(*ty)),
         Op::Selp { ty, .. } => arithmetic(selectable(*ty)),
         Op::Bar { kind, id, count, .. } => barrier(*kind, *id, *count),
-        Op::ProxyFence(kinds) if kinds.as_slice() != [ProxyFence::Alias] => {
-            let known = kinds.as_slice() == [ProxyFence::Of(Proxy::Async)];
+        Op::ProxyFence(kinds) => {
+            let known = [ProxyFence::Alias, ProxyFence::Of(Proxy::Async)].map(|kind| [kind]);
+            let known = known.iter().any(|known| kinds.as_slice() == known);
             (!known).then(|| ("proxy-fence", "there is no such fence".to_owned(), None))
         }
-        _ => None,
+        // All that the reader can read of these is a form.
+        Op::Fence { .. } | Op::Mbarrier(_) | Op::MbarrierInitFence | Op::Mapa { .. } => None,
+        Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } | Op::Bra { .. } | Op::Exit => None,
+        // Other rules look at these.
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) => None,
+        Op::Tile(_) | Op::Control(_) => None,
     };
     if let Some((id, what, hint)) = wrong {
         report.at(id, thread, instr, &what, hint);

@@ -80,20 +80,8 @@ fn ranges(op: &Op) -> Vec<(Address, u32)> {
         BulkEnd::Tensor(tensor) => tensor.tile.map(|t| (t.addr, t.bytes)),
         BulkEnd::Bytes { .. } => None,
     };
-    match op {
-        Op::Tcgen05(Tcgen05::Copy { src, .. }) => matrix(src).into_iter().collect(),
-        Op::Tcgen05(Tcgen05::Mma(mma)) => {
-            let a = if let Factor::Shared(a) = &mma.a { matrix(a) } else { None };
-            a.into_iter().chain(matrix(&mma.b)).collect()
-        }
-        Op::Wgmma(Wgmma::Product(product)) => {
-            let a = if let WgmmaFactor::Shared(a) = &product.a { matrix(a) } else { None };
-            a.into_iter().chain(matrix(&product.b)).collect()
-        }
-        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => tile(&copy.dst).into_iter().chain(tile(&copy.src)).collect(),
-        Op::AsyncCopy(AsyncCopy::Prefetch(prefetch)) => tile(&prefetch.src).into_iter().collect(),
-        _ => Vec::new(),
-    }
+    let ends = if let Op::AsyncCopy(copy) = op { copy.ends() } else { Vec::new() };
+    op.matrices().into_iter().filter_map(matrix).chain(ends.into_iter().filter_map(tile)).collect()
 }
 
 fn range(report: &mut Report<'_>, thread: &Thread, instr: &Instr, address: &Address, bytes: u32) {

@@ -101,6 +101,11 @@ pub fn notation(op: &Op) -> Option<&'static str> {
         Op::Load { order: LoadOrder::SeqCst(_), .. }
         | Op::Store { order: StoreOrder::SeqCst(_), .. }
         | Op::Rmw { order: RmwOrder::SeqCst, .. } => Some("seq_cst accesses are those of source programs"),
-        op => places::notation(op),
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => places::notation(op),
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => places::notation(op),
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Control(_) => places::notation(op),
+        Op::Fence { .. } | Op::MbarrierInitFence | Op::ProxyOrder(_) | Op::Bra { .. } | Op::Exit => None,
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
     }
 }

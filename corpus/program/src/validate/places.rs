@@ -17,22 +17,35 @@ pub(super) fn check(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
 
 /// Each address with the space it must be in; generic if none is given.
 fn places(op: &Op) -> Vec<(Space, Address)> {
+    let mut out: Vec<(Space, Address)> = op.matrices().into_iter().filter_map(matrix).collect();
     match op {
-        Op::Tcgen05(op) => tcgen05(op),
-        Op::AsyncCopy(op) => copy(op),
-        Op::Wgmma(Wgmma::Product(product)) => {
-            let a = if let WgmmaFactor::Shared(a) = &product.a { matrix(a) } else { None };
-            a.into_iter().chain(matrix(&product.b)).collect()
-        }
-        Op::ProxyOrder(ProxyOrder::TensormapAcquire { addr, .. }) => vec![(Space::Generic, *addr)],
-        Op::ProxyOrder(ProxyOrder::CopyTensormap { dst, src, .. }) => {
-            vec![(Space::Global, *dst), (Space::SharedCta, *src)]
-        }
-        Op::ProxyOrder(ProxyOrder::ReplaceTensormap { space, addr, .. }) => vec![(*space, *addr)],
+        Op::Tcgen05(op) => out.extend(tcgen05(op)),
+        Op::AsyncCopy(op) => out.extend(copy(op)),
+        Op::ProxyOrder(order) => out.extend(fence(order)),
         Op::Control(Control::TryCancel { space, addr, mbarrier, .. }) => {
-            vec![(*space, *addr), (Space::Generic, *mbarrier)]
+            out.extend([(*space, *addr), (Space::Generic, *mbarrier)]);
         }
-        _ => Vec::new(),
+        Op::Control(Control::Elect { .. } | Control::Collective(_) | Control::Ignored(_)) => {}
+        Op::Control(Control::QueryCancel { .. } | Control::Repeat(_) | Control::EndRepeat) => {}
+        Op::Control(Control::LaunchDependents | Control::WaitDependencies) | Op::Wgmma(_) => {}
+        // Their addresses are checked with their other operands.
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Mapa { .. } => {}
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Tile(_) => {}
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } => {}
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Bra { .. } | Op::Exit => {}
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
+    }
+    out
+}
+
+fn fence(order: &ProxyOrder) -> Vec<(Space, Address)> {
+    match order {
+        ProxyOrder::TensormapAcquire { addr, .. } => vec![(Space::Generic, *addr)],
+        ProxyOrder::CopyTensormap { dst, src, .. } => vec![(Space::Global, *dst), (Space::SharedCta, *src)],
+        ProxyOrder::ReplaceTensormap { space, addr, .. } => vec![(*space, *addr)],
+        ProxyOrder::AsyncSpace(_) | ProxyOrder::AsyncRestricted { .. } => Vec::new(),
+        ProxyOrder::Restricted { .. } | ProxyOrder::TensormapRelease { .. } => Vec::new(),
+        ProxyOrder::AliasOneSided(_) | ProxyOrder::Fabric { .. } => Vec::new(),
     }
 }
 
@@ -51,19 +64,19 @@ fn tcgen05(op: &Tcgen05) -> Vec<(Space, Address)> {
         Tcgen05::Load(load) => vec![tensor(&load.addr)],
         Tcgen05::Store(store) => vec![tensor(&store.addr)],
         Tcgen05::Shift { addr, .. } => vec![tensor(addr)],
-        Tcgen05::Copy { dst, src, .. } => matrix(src).into_iter().chain([tensor(dst)]).collect(),
+        Tcgen05::Copy { dst, .. } => vec![tensor(dst)],
         Tcgen05::Mma(mma) => {
             let mut all = vec![tensor(&mma.d)];
-            match &mma.a {
-                Factor::Shared(a) => all.extend(matrix(a)),
-                Factor::Tensor(a) => all.push(tensor(a)),
+            if let Factor::Tensor(a) = &mma.a {
+                all.push(tensor(a));
             }
-            all.extend(matrix(&mma.b));
             all.extend(mma.metadata.iter().map(tensor));
             all.extend(mma.scales.iter().flat_map(|s| [tensor(&s.a), tensor(&s.b)]));
             all
         }
-        _ => Vec::new(),
+        // The address that a deallocation names is a value.
+        Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => Vec::new(),
+        Tcgen05::WaitLoad | Tcgen05::WaitStore | Tcgen05::FenceBefore | Tcgen05::FenceAfter => Vec::new(),
     }
 }
 
@@ -72,8 +85,7 @@ fn copy(op: &AsyncCopy) -> Vec<(Space, Address)> {
         AsyncCopy::Small(copy) => vec![(Space::SharedCta, copy.dst), (Space::Global, copy.src)],
         AsyncCopy::Arrive { space, addr, .. } => vec![(*space, *addr)],
         AsyncCopy::Bulk(copy) => {
-            let mut all = end(&copy.dst);
-            all.extend(end(&copy.src));
+            let mut all: Vec<_> = op.ends().into_iter().flat_map(end).collect();
             if let BulkDone::Mbarrier(addr) = copy.done {
                 all.push((Space::Generic, addr));
             }
@@ -87,7 +99,8 @@ fn copy(op: &AsyncCopy) -> Vec<(Space, Address)> {
             }
             all
         }
-        _ => Vec::new(),
+        AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll => Vec::new(),
+        AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. } => Vec::new(),
     }
 }
 
@@ -115,12 +128,8 @@ pub(super) fn notation(op: &Op) -> Option<&'static str> {
         Op::Tcgen05(Tcgen05::Mma(mma)) if matches!(mma.shape, ProductShape::Tile { .. })
     );
     let tile = |end: &BulkEnd| matches!(end, BulkEnd::Tensor(t) if t.tile.is_some());
-    let boxed = match op {
-        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => tile(&copy.dst) || tile(&copy.src),
-        Op::AsyncCopy(AsyncCopy::Prefetch(prefetch)) => tile(&prefetch.src),
-        _ => false,
-    };
-    if shape || boxed || !described(op).is_empty() {
+    let boxed = matches!(op, Op::AsyncCopy(copy) if copy.ends().into_iter().any(tile));
+    if shape || boxed || op.matrices().into_iter().any(|m| matrix(m).is_some()) {
         return Some("desc, idesc and tile stand for packed descriptors");
     }
     let predicate = matches!(
@@ -128,16 +137,4 @@ pub(super) fn notation(op: &Op) -> Option<&'static str> {
         Op::AsyncCopy(AsyncCopy::Small(SmallCopy { part: SmallPart::IgnoredWhen(g), .. })) if !g.negated
     );
     predicate.then_some("the predicate of cp.async is marked; PTX recognises it by its declaration")
-}
-
-fn described(op: &Op) -> Vec<(Space, Address)> {
-    match op {
-        Op::Tcgen05(Tcgen05::Copy { src, .. }) => matrix(src).into_iter().collect(),
-        Op::Tcgen05(Tcgen05::Mma(mma)) => {
-            let a = if let Factor::Shared(a) = &mma.a { matrix(a) } else { None };
-            a.into_iter().chain(matrix(&mma.b)).collect()
-        }
-        Op::Wgmma(_) => places(op),
-        _ => Vec::new(),
-    }
 }

@@ -62,15 +62,17 @@ fn unwritten(report: &mut Report<'_>, t: usize, thread: &Thread) {
 
 fn floats(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
     let ty = match &instr.op {
-        Op::Alu { ty, .. } | Op::Setp { ty, .. } => *ty,
-        Op::Rmw { ty, op, .. } | Op::MultimemLoad { ty, op, .. } | Op::MultimemRed { ty, op, .. }
-            if !matches!(op, AtomOp::Exch | AtomOp::Cas) =>
-        {
-            *ty
+        Op::Alu { ty, .. } | Op::Setp { ty, .. } => Some(*ty),
+        Op::Rmw { ty, op, .. } | Op::MultimemLoad { ty, op, .. } | Op::MultimemRed { ty, op, .. } => {
+            Some(*ty).filter(|_| !matches!(op, AtomOp::Exch | AtomOp::Cas))
         }
-        _ => return,
+        Op::Mov { .. } | Op::Selp { .. } | Op::Mapa { .. } | Op::Bra { .. } | Op::Exit => None,
+        Op::Load { .. } | Op::Store { .. } | Op::MultimemStore { .. } | Op::Mbarrier(_) => None,
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => None,
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => None,
     };
-    if matches!(ty, Ty::F(_) | Ty::F16x2 | Ty::Bf16x2) {
+    if matches!(ty, Some(Ty::F(_) | Ty::F16x2 | Ty::Bf16x2)) {
         report.at("float-arithmetic", thread, instr, "the bits are treated as integers", None);
     }
 }

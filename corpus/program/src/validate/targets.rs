@@ -77,15 +77,30 @@ fn features(op: &Op) -> Vec<&'static [Target]> {
         Op::Wgmma(_) => vec![&[Sm90a]],
         Op::Load { proxy: Proxy::Generic, ty, dst, .. } if wide(*ty, dst.len()) => vec![NOT_90],
         Op::Store { proxy: Proxy::Generic, ty, src, .. } if wide(*ty, src.len()) => vec![NOT_90],
-        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => bulk(copy),
-        Op::AsyncCopy(AsyncCopy::Prefetch(prefetch)) => mode(&prefetch.src, true).into_iter().collect(),
-        Op::AsyncCopy(AsyncCopy::Remote(write)) if !matches!(write.order, RemoteOrder::Mbarrier(_)) => {
-            vec![NOT_90]
-        }
+        Op::AsyncCopy(copy) => of_copy(copy),
         Op::ProxyOrder(ProxyOrder::ReplaceTensormap { field: TensormapField::SwizzleAtomicity, .. })
         | Op::ProxyOrder(ProxyOrder::Fabric { .. })
         | Op::Control(Control::TryCancel { .. } | Control::QueryCancel { .. }) => vec![NOT_90],
-        _ => Vec::new(),
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => Vec::new(),
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => Vec::new(),
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => Vec::new(),
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => Vec::new(),
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => Vec::new(),
+        Op::Tile(_) | Op::Control(_) | Op::Bra { .. } | Op::Exit => Vec::new(),
+    }
+}
+
+fn of_copy(copy: &AsyncCopy) -> Vec<&'static [Target]> {
+    match copy {
+        AsyncCopy::Bulk(copy) => bulk(copy),
+        AsyncCopy::Prefetch(prefetch) => Vec::from_iter(mode(&prefetch.src, true)),
+        AsyncCopy::Remote(write) => match write.order {
+            RemoteOrder::Mbarrier(_) => Vec::new(),
+            RemoteOrder::Release(_) | RemoteOrder::MmioRelease => vec![NOT_90],
+        },
+        AsyncCopy::Small(_) | AsyncCopy::Arrive { .. } => Vec::new(),
+        AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll => Vec::new(),
+        AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. } => Vec::new(),
     }
 }
 
@@ -103,7 +118,10 @@ fn tcgen05(op: &Tcgen05) -> Vec<&'static [Target]> {
             all.push(ONLY_107);
         }
         Tcgen05::Mma(mma) => product(mma, &mut all),
-        _ => {}
+        Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => {}
+        Tcgen05::Load(_) | Tcgen05::Store(_) | Tcgen05::WaitLoad | Tcgen05::WaitStore => {}
+        Tcgen05::Copy { .. } | Tcgen05::Commit(_) => {}
+        Tcgen05::FenceBefore | Tcgen05::FenceAfter => {}
     }
     all
 }
