@@ -270,12 +270,10 @@ pub(crate) fn strong_everywhere(bench: &Bench<'_>, x: At, y: At) -> Vec<Vec<Step
 /// The instruction with the strongest order that its kind allows, and at least this scope.
 fn released(op: &Op, least: Scope) -> Op {
     let strong = ordered(op).filter(|_| !matches!(op, Op::Fence { .. } | Op::AsyncCopy(_)));
-    let mut out = strong.unwrap_or_else(|| op.clone());
-    let most = if matches!(op, Op::Mbarrier(_)) { Scope::Cluster } else { Scope::Sys };
-    if let Some(scope) = out.scope_mut() {
-        *scope = (*scope).max(least.min(most));
-    }
-    out
+    let out = strong.unwrap_or_else(|| op.clone());
+    let wide = op.scopes().iter().rev().find(|scope| **scope <= least);
+    let wider = wide.filter(|to| out.clone().scope_mut().is_some_and(|own| *own < **to));
+    wider.and_then(|to| out.at_scope(*to)).unwrap_or(out)
 }
 
 /// Whether a loop polls the word that this access loads: a branch back around it depends on what it loaded.

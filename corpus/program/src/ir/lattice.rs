@@ -243,23 +243,37 @@ impl Op {
         (0..).map_while(form).collect()
     }
 
-    /// It with the next narrower scope.
-    pub fn narrower(&self) -> Option<Op> {
+    /// The scopes that it can name, if it names one: an mbarrier belongs to a cluster, a relaxed bulk copy stays in one, and
+    /// a remote write that releases reaches further (PTX ISA 9.2, 9.7.13.15, 9.7.9.25, 9.7.9.13).
+    pub fn scopes(&self) -> &'static [Scope] {
+        const ALL: &[Scope] = &[Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
+        if matches!(self, Op::Mbarrier(_) | Op::AsyncCopy(AsyncCopy::Bulk(_))) {
+            &ALL[..2]
+        } else if matches!(self, Op::AsyncCopy(AsyncCopy::Remote(_))) {
+            &ALL[2..]
+        } else {
+            ALL
+        }
+    }
+
+    /// It with another scope that it can name.
+    pub fn at_scope(&self, to: Scope) -> Option<Op> {
         let mut next = self.clone();
-        let scope = next.scope_mut()?;
-        *scope = scope.narrower()?;
+        let scope = next.scope_mut().filter(|own| **own != to && self.scopes().contains(&to))?;
+        *scope = to;
         Some(next)
     }
 
-    /// It with each wider scope that it can have. An mbarrier belongs to a cluster.
+    /// It with the next narrower scope.
+    pub fn narrower(&self) -> Option<Op> {
+        let own = *self.clone().scope_mut()?;
+        self.at_scope(own.narrower()?)
+    }
+
+    /// It with each wider scope.
     pub fn wider(&self) -> Vec<Op> {
-        let most = if matches!(self, Op::Mbarrier(_)) { Scope::Cluster } else { Scope::Sys };
-        let form = |to: Scope| {
-            let mut next = self.clone();
-            let scope = next.scope_mut().filter(|own| **own < to && to <= most)?;
-            *scope = to;
-            Some(next)
-        };
-        [Scope::Cluster, Scope::Gpu, Scope::Sys].into_iter().filter_map(form).collect()
+        let own = self.clone().scope_mut().map(|scope| *scope);
+        let wide = self.scopes().iter().filter(|to| own.is_some_and(|own| own < **to));
+        wide.filter_map(|to| self.at_scope(*to)).collect()
     }
 }

@@ -145,9 +145,12 @@ pub(super) fn weaken_order(program: &Program) -> Candidates<'_> {
                     let all = [StoreOrder::Weak, StoreOrder::Relaxed(scope), StoreOrder::Release(scope)];
                     all.get(n).map(|to| *order = *to)
                 }
-                Order::Update(order) | Order::Reduction(order) => {
+                Order::Update(order) => {
                     let all = [RmwOrder::Relaxed, RmwOrder::Acquire, RmwOrder::Release, RmwOrder::AcqRel];
                     all.get(n).map(|to| *order = *to)
+                }
+                Order::Reduction(order) => {
+                    [RmwOrder::Relaxed, RmwOrder::Release].get(n).map(|to| *order = *to)
                 }
                 Order::Fence(order) => {
                     let all = [FenceOrder::Acquire, FenceOrder::Release, FenceOrder::AcqRel];
@@ -163,25 +166,15 @@ pub(super) fn weaken_order(program: &Program) -> Candidates<'_> {
 
 /// Changes all scopes of the program at once, then each scope alone. Changing one alone often changes the bug.
 pub(super) fn move_scope(program: &Program) -> Candidates<'_> {
-    let all = [Scope::Gpu, Scope::Sys, Scope::Cta].into_iter().map(|scope| {
+    const SCOPES: [Scope; 3] = [Scope::Gpu, Scope::Sys, Scope::Cta];
+    let all = SCOPES.into_iter().map(|scope| {
         let mut next = program.clone();
-        next.threads
-            .iter_mut()
-            .flat_map(|t| &mut t.body)
-            .filter_map(|i| i.op.scope_mut())
-            .for_each(|s| *s = scope);
+        for instr in next.threads.iter_mut().flat_map(|t| &mut t.body) {
+            instr.op.at_scope(scope).into_iter().for_each(|op| instr.op = op);
+        }
         next
     });
-    let each = replace(program, |op| {
-        [Scope::Gpu, Scope::Sys, Scope::Cta]
-            .into_iter()
-            .filter_map(|scope| {
-                let mut next = op.clone();
-                *next.scope_mut()? = scope;
-                Some(next)
-            })
-            .collect()
-    });
+    let each = replace(program, |op| SCOPES.into_iter().filter_map(|scope| op.at_scope(scope)).collect());
     Box::new(all.chain(each))
 }
 

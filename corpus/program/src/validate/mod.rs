@@ -65,6 +65,12 @@ pub fn validate(program: &Program) -> Vec<Diagnostic> {
     report.out
 }
 
+/// Whether NVIDIA's assembler would refuse a program.
+pub fn is_illegal(program: &Program) -> bool {
+    let refused = |name: &str| rule(name).is_some_and(|r| r.kind != RuleKind::Lint);
+    validate(program).iter().any(|d| d.severity == Severity::Error && d.rule.is_some_and(refused))
+}
+
 fn lint(report: &mut Report<'_>) {
     let accesses = access::accesses(report.program);
     memory::check(report, &accesses);
