@@ -4,10 +4,10 @@
 //! explorer, which sees all executions. It never names another one. If the run breaks one of the conditions
 //! under which it stands for all runs (D1 to D5), it proves nothing, and only its other findings are compared.
 
-use crate::differential::draw::Draw;
 use moire_cat::Model;
 use moire_explore::Limits;
 use moire_explore::judge::{About, Questions, Verdict, judge};
+use moire_generate::numbers::Draw;
 use moire_operate::{Condition, Kind, Outcome, Planted, Settings, operate, operate_planted};
 use moire_program::ir::Program;
 use moire_program::lanes::joined;

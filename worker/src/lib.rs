@@ -1,5 +1,6 @@
 //! The worker: takes leases from a coordinator, runs them on engines, reports the answers.
 
+pub mod agreement;
 mod client;
 pub mod confine;
 pub mod difference;

@@ -11,7 +11,7 @@ use moire_explore::judge::Marks;
 use moire_explore::search::LeafView;
 use moire_explore::search::share::{Giver, Piece, explore_piece, is_empty};
 use moire_explore::{Abstain, Bound, Limits, Summary, Visitor, explore};
-use moire_lab::families::named;
+use moire_generate::families::named;
 use moire_models::Beside;
 use moire_program::canon::spell::Spell as _;
 use moire_program::ir::Program;

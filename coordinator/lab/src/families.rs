@@ -16,7 +16,7 @@ use moire_explore::reduce::Reductions;
 use moire_explore::search::LeafView;
 use moire_explore::search::share::explore_shared;
 use moire_explore::{Abstain, Limits, Summary, Visitor};
-use moire_lab::families::{FAMILIES, Family};
+use moire_generate::families::{FAMILIES, Family};
 use moire_program::text::{Format, parse};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;

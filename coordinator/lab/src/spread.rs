@@ -12,7 +12,7 @@ use moire_console::{campaign, exit};
 use moire_coordinator::{Local, lease, v1};
 use moire_explore::search::LeafView;
 use moire_explore::{Limits, Summary, explore};
-use moire_lab::families::named;
+use moire_generate::families::named;
 use moire_program::text::{Format, parse};
 use moire_worker::oracle::Oracles;
 use moire_worker::piece::tree;

@@ -7,7 +7,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use moire_cat::Variants;
 use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
-use moire_lab::families::FAMILIES;
+use moire_generate::families::FAMILIES;
 use moire_program::text::{Format, parse};
 use std::hint::black_box;
 use std::ops::ControlFlow;

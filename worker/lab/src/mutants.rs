@@ -6,7 +6,6 @@
 
 use crate::differential::joined::{Compared, compare_joined};
 use crate::differential::{Comparison, Difference, compare};
-use crate::operational::{self, Agreement, MODEL, unquestioned};
 use moire_cat::Model;
 use moire_explore::Limits;
 use moire_explore::judge::{About, Questions, Verdict, judge};
@@ -14,8 +13,8 @@ use moire_naive::NaiveLimits;
 use moire_program::ir::Program;
 use moire_program::lanes::{joined, literal};
 use moire_program::mutate::Mutant;
-use moire_program::text::Severity;
-use moire_program::validate::{RuleKind, rule, validate};
+use moire_program::validate::is_illegal;
+use moire_worker::agreement::{self, Agreement, MODEL, unquestioned};
 
 /// What became of a mutant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +56,7 @@ pub fn second(program: &Program, model: &Model, naive: &NaiveLimits) -> Result<&
         Comparison::Skipped(reason) if model.name() != MODEL || *program != unquestioned(program) => {
             Err(Unconfirmed::Skipped(reason))
         }
-        Comparison::Skipped(reason) => match operational::compare(program, model, &Limits::default()) {
+        Comparison::Skipped(reason) => match agreement::compare(program, model, &Limits::default()) {
             Agreement::Same => Ok("the operational engine"),
             different @ Agreement::Different { .. } => {
                 Err(Unconfirmed::Differs(Box::new(Difference::Operational(different.both()))))
@@ -85,12 +84,6 @@ pub fn is_clean(program: &Program, model: &Model, limits: &Limits) -> bool {
 
 fn verdicts(program: &Program, model: &Model, limits: &Limits) -> Vec<Verdict> {
     judge(&joined(program), model, limits, Questions { witnesses: false, about: About::All }).verdicts
-}
-
-/// Whether NVIDIA's assembler would refuse it.
-pub fn is_illegal(program: &Program) -> bool {
-    let refused = |name: &str| rule(name).is_some_and(|r| r.kind != RuleKind::Lint);
-    validate(program).iter().any(|d| d.severity == Severity::Error && d.rule.is_some_and(refused))
 }
 
 /// Judges a mutant; asks a second witness if it is clean.

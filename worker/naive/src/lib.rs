@@ -136,6 +136,26 @@ pub struct NaiveSummary {
     pub cut: bool,
 }
 
+/// Leaves by key.
+pub type Leaves = BTreeMap<LeafKey, LeafFacts>;
+
+/// Every execution of `program` that `model` admits.
+///
+/// # Errors
+/// Those of [`enumerate`].
+pub fn leaves(
+    program: &Program,
+    model: &Model,
+    limits: &NaiveLimits,
+) -> Result<(Leaves, NaiveSummary), Skip> {
+    let mut leaves = Leaves::new();
+    let summary = enumerate(program, model, limits, &mut |facts| {
+        leaves.insert(facts.key.clone(), facts);
+        ControlFlow::Continue(())
+    })?;
+    Ok((leaves, summary))
+}
+
 /// Visits every execution of `program` that `model` admits. Lanes that are not joined are threads.
 pub fn enumerate(
     program: &Program,

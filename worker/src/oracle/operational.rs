@@ -2,7 +2,7 @@
 //!
 //! Each protocol of the stream `tensor` is compared under the letter or under the practice profile, in turns, and so are a
 //! few mutants of it. A program that is given as text is compared under both. The rule is broken where the verdicts differ,
-//! or where the operational engine finds a kind of mistake that the explorer does not (`moire_lab::operational`). A run that
+//! or where the operational engine finds a kind of mistake that the explorer does not (`crate::agreement`). A run that
 //! breaks one of the conditions D1 to D5 proves nothing and breaks no rule.
 
 use super::about::{About, Takes};
@@ -10,14 +10,14 @@ use super::abstention::Abstention;
 use super::answer::limits;
 use super::case::{Case, Context};
 use super::litmus::{Broken, Rule};
+use crate::agreement::{Agreement, Kinds, compare_planted, drawn_mutant};
 use crate::direction::Direction;
 use crate::job::{Claim, Source};
 use moire_cat::Model;
 use moire_generate::Profile;
-use moire_lab::mutants::is_illegal;
-use moire_lab::operational::{Agreement, Kinds, compare_planted, drawn_mutant};
 use moire_operate::Planted;
 use moire_program::ir::Program;
+use moire_program::validate::is_illegal;
 use std::sync::Arc;
 
 /// Facts about the oracle.

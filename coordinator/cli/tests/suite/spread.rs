@@ -8,7 +8,7 @@ use moire_coordinator::{Local, lease, v1};
 use moire_explore::search::LeafView;
 use moire_explore::search::share::Piece;
 use moire_explore::{Abstain, Limits, explore};
-use moire_lab::families::named;
+use moire_generate::families::named;
 use moire_program::text::{Format, parse};
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Reduced, Verification};
 use moire_worker::oracle::Oracles;

@@ -103,9 +103,9 @@ const ARROWS: &[(&str, &[&str])] = &[
 const FORBIDDEN: &[(&str, &[&str])] = &[
     ("corpus", &["moire-cat", "moire-explore", "moire-worker", "moire-coordinator"]),
     ("coordinator", &["moire-cat", "moire-explore", "moire-console", "moire-bench"]),
-    ("coordinator/console", &["moire-bench", "moire-cli"]),
+    ("coordinator/console", &["moire-lab", "moire-bench", "moire-cli"]),
     ("coordinator/lab", &["moire-cli"]),
-    ("worker", &["moire-coordinator", "moire-console", "moire-bench", "moire-corpus", "sled"]),
+    ("worker", &["moire-lab", "moire-coordinator", "moire-console", "moire-bench", "moire-corpus", "sled"]),
 ];
 
 /// Names in the `[dependencies]` table of a manifest.

@@ -10,7 +10,7 @@ use moire_coordinator::v1;
 use moire_explore::search::LeafView;
 use moire_explore::search::share::{Giver, Piece, explore_piece, is_empty};
 use moire_explore::{Abstain, Limits, Summary, Visitor};
-use moire_lab::families::named;
+use moire_generate::families::named;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use moire_worker::job::{

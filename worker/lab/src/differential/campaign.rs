@@ -2,7 +2,7 @@
 //!
 //! A run is a range of seeds. It can be stopped and continued from the [`Totals`] that [`Campaign::run`] reported last.
 
-use super::draw::{Draw, Style, program};
+use super::draw::{Style, program};
 use super::draw_copies::copies_program;
 use super::draw_counting::counting_program;
 use super::draw_lanes::lanes_program;
@@ -13,14 +13,15 @@ use super::draw_pairs::allocation_program;
 use super::draw_tensor::tensor_program;
 use super::in_order::in_order;
 use super::{Comparison, Difference, Shape, compare, differs_when_turned, shrink};
-use crate::operational::{self, Agreement};
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::Outcome;
 use moire_explore::search::{LeafView, Limits, explore};
+use moire_generate::numbers::Draw;
 use moire_generate::{Profile, Stream};
 use moire_naive::{NaiveLimits, weigh};
 use moire_program::canon::canonical;
 use moire_program::ir::Program;
+use moire_worker::agreement::{self, Agreement};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -382,11 +383,11 @@ impl Campaign<'_> {
     fn operated(&self, seed: u64, program: &Program, model: &Model, failures: &mut Vec<Failure>) -> bool {
         let limits = Limits { steps: 20_000_000, ..Limits::default() };
         let again = |p: &Program| {
-            let agreement = operational::compare(p, model, &limits);
+            let agreement = agreement::compare(p, model, &limits);
             matches!(agreement, Agreement::Different { .. })
                 .then(|| Difference::Operational(agreement.both()))
         };
-        match operational::compare(program, model, &limits) {
+        match agreement::compare(program, model, &limits) {
             Agreement::Abstained(_) | Agreement::Undecided(_) => false,
             different @ Agreement::Different { .. } => {
                 let first = Difference::Operational(different.both());

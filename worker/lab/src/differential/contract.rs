@@ -6,10 +6,10 @@
 //! on its number and the seed, so a run can be stopped and continued.
 
 use super::campaign::{Campaign, Failure, mixed, tcgen05};
-use super::draw::Draw;
 use super::draw_tile::{tile_mixed, tile_program};
 use super::in_order::in_order;
 use moire_cat::{CheckId, Feature, Model};
+use moire_generate::numbers::Draw;
 use moire_program::ir::Program;
 use std::ops::ControlFlow;
 

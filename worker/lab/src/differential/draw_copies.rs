@@ -2,7 +2,7 @@
 //! copies to other CTAs, warpgroup products, launch control. Each wait, fence and group of a correct program is
 //! sometimes left out.
 
-use super::draw::Draw;
+use moire_generate::numbers::Draw;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use std::fmt::Write as _;

@@ -5,7 +5,7 @@
 //! exit before others are done. A few instructions are then deleted, repeated or moved. The rounds are in a loop with a free
 //! number, and threads stand in the text in any order. They are drawn as text and parsed, which also tests the parser.
 
-use super::draw::Draw;
+use moire_generate::numbers::Draw;
 use moire_program::ir::Program;
 use moire_program::loops::unroll;
 use moire_program::text::{Format, parse};

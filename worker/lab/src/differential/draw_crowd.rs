@@ -1,8 +1,8 @@
 //! Programs that reductions apply to: threads with equal bodies, atomics and loads whose value is unused, stores that
 //! are never read.
 
-use super::draw::Draw;
 use super::reduced::questioned;
+use moire_generate::numbers::Draw;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse, print};
 use std::fmt::Write;

@@ -3,7 +3,7 @@
 //!
 //! They are drawn as text and parsed, which also tests the parser. Memory is accessed byte by byte: it has few cells.
 
-use super::draw::Draw;
+use moire_generate::numbers::Draw;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 

@@ -3,7 +3,7 @@
 //! They are drawn as text and parsed, which also tests the parser. Most programs initialise their objects and
 //! synchronise once before they use them. Some do not, and some invalidate an object and initialise it again.
 
-use super::draw::Draw;
+use moire_generate::numbers::Draw;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 

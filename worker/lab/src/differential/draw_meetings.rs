@@ -4,7 +4,7 @@
 //! They tell apart what a meeting orders: `bar.warp.sync` orders memory, an exchange or an election at most execution.
 //! They are drawn as text and parsed, which also tests the parser.
 
-use super::draw::Draw;
+use moire_generate::numbers::Draw;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 

@@ -1,7 +1,7 @@
 //! Small random programs that allocate tensor memory, in one CTA and in pairs of CTAs: collective operations before and
 //! after barriers, products of both CTAs, commits to one CTA or both. Parts of correct programs are sometimes left out.
 
-use super::draw::Draw;
+use moire_generate::numbers::Draw;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use std::fmt::Write as _;

@@ -2,7 +2,7 @@
 //! mbarriers. Each fence, wait and commit of a correct program is sometimes left out. Some or all registers of a load
 //! may be read before its wait, or without one. Waits may be repeated.
 
-use super::draw::Draw;
+use moire_generate::numbers::Draw;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! Small random programs of tile blocks: overlapping tiles, masks, all orders and scopes; tokens that are passed on,
 //! missing, joined, or chosen by a condition.
 
-use super::draw::Draw;
+use moire_generate::numbers::Draw;
 use moire_program::ir::*;
 use moire_tile_ir::lowering::{Lowering, lower};
 

@@ -3,7 +3,7 @@
 //!
 //! They are drawn as text, an instruction a line, so that lines name instructions however a warp is split.
 
-use super::draw::Draw;
+use moire_generate::numbers::Draw;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 

@@ -6,7 +6,7 @@
 //! With `moire bench selfcheck --pruned --least N --candidates M` a program grows until it has that many candidates. If
 //! its enumeration would take more than a second, it is left out, and the report counts that reason.
 
-use super::draw::Draw;
+use moire_generate::numbers::Draw;
 use moire_program::ir::{Op, Program};
 
 /// Most copies in one program.

@@ -33,10 +33,9 @@ use moire_execution::leaf::{LeafFacts, LeafKey};
 use moire_explore::planted::Planted;
 use moire_explore::search::explore_planted;
 use moire_explore::search::{Bound, Limits};
-use moire_naive::{NaiveLimits, NaiveSummary, Skip, enumerate};
+use moire_naive::{Leaves, NaiveLimits, leaves as naive_leaves};
 use moire_program::ir::Program;
 use moire_program::lanes::{joined, literal};
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 /// Most threads of a program whose lanes are taken literally.
@@ -94,23 +93,6 @@ impl Difference {
         }
     }
 }
-
-/// Collects all leaves that the enumerator finds, by key.
-pub fn naive_leaves(
-    program: &Program,
-    model: &Model,
-    limits: &NaiveLimits,
-) -> Result<(Leaves, NaiveSummary), Skip> {
-    let mut leaves = Leaves::new();
-    let summary = enumerate(program, model, limits, &mut |facts| {
-        leaves.insert(facts.key.clone(), facts);
-        ControlFlow::Continue(())
-    })?;
-    Ok((leaves, summary))
-}
-
-/// Leaves by key.
-pub type Leaves = BTreeMap<LeafKey, LeafFacts>;
 
 /// Runs both engines on a program and compares their leaves.
 pub fn compare(program: &Program, model: &Model, limits: &NaiveLimits) -> Comparison {

@@ -1,6 +1,5 @@
 //! Compares the explorer with reductions and without: final states, flags and hangs must be the same.
 
-use super::draw::Draw;
 use moire_cat::Model;
 use moire_execution::leaf::{Finding, LeafKind, asked, observed_registers};
 use moire_explore::planted::Planted;
@@ -8,6 +7,7 @@ use moire_explore::reduce::Reductions;
 use moire_explore::reduce::symmetry::{Alike, Registers};
 use moire_explore::search::explore_planted;
 use moire_explore::search::{Bound, LeafView, Limits, Summary};
+use moire_generate::numbers::Draw;
 use moire_program::ir::{CmpOp, Condition, Expr, Program, Quantifier, Term};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;

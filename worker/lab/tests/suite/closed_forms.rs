@@ -5,7 +5,7 @@ use moire_execution::leaf::LeafKey;
 use moire_explore::search::LeafView;
 use moire_explore::search::share::{Piece, explore_piece, explore_shared, is_empty};
 use moire_explore::{Limits, Summary, Visitor, explore};
-use moire_lab::families::{FAMILIES, Family, named};
+use moire_generate::families::{FAMILIES, Family, named};
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use std::collections::BTreeSet;

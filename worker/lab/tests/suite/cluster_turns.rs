@@ -5,9 +5,9 @@ use moire_cat::Variants;
 use moire_explore::Limits;
 use moire_explore::judge::{About, Questions, Verdict, judge};
 use moire_lab::differential::{Comparison, compare};
-use moire_lab::operational::{Agreement, compare as operational};
 use moire_naive::NaiveLimits;
 use moire_program::text::{Format, parse};
+use moire_worker::agreement::{Agreement, compare as operational};
 
 const TOKENS: [&str; 3] = ["barrier.cluster.arrive;", "barrier.cluster.wait;", "st.weak.global.b32 [x], 1;"];
 /// Bodies of the other CTA, by their tokens.

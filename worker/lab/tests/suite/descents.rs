@@ -6,7 +6,7 @@ use moire_execution::leaf::LeafKey;
 use moire_explore::judge::{About, Questions, Verdict, judge_some};
 use moire_explore::search::{Descents, LeafView, Sample, descend};
 use moire_explore::{Bound, Limits, explore};
-use moire_lab::families::named;
+use moire_generate::families::named;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use std::cell::{Cell, RefCell};

@@ -3,7 +3,7 @@
 
 use moire_cat::Variants;
 use moire_explore::Limits;
-use moire_lab::differential::draw::Draw;
+use moire_generate::numbers::Draw;
 use moire_lab::mutants::{Fate, fate, is_clean};
 use moire_naive::NaiveLimits;
 use moire_program::mutate::{Mistake, mutants};

@@ -2,8 +2,9 @@
 
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::LeafKind;
-use moire_lab::differential::{Comparison, compare, naive_leaves};
+use moire_lab::differential::{Comparison, compare};
 use moire_naive::NaiveLimits;
+use moire_naive::leaves as naive_leaves;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use std::path::Path;

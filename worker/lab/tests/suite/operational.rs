@@ -7,12 +7,12 @@ use moire_cat::{Model, PROFILE, Variants};
 use moire_explore::Limits;
 use moire_generate::{Profile, Stream};
 use moire_lab::differential::draw_counting::{counting_program, looped_program};
-use moire_lab::operational::{
-    Agreement, Kinds, Tally, agree, compare, compare_looped, drawn_mutant, explored, operated, unquestioned,
-};
 use moire_operate::Planted;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
+use moire_worker::agreement::{
+    Agreement, Kinds, Tally, agree, compare, compare_looped, drawn_mutant, explored, operated, unquestioned,
+};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -25,7 +25,7 @@ fn model(spec: &str) -> Model {
 }
 
 fn files() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/source/litmus");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/source/litmus");
     let entries = std::fs::read_dir(folder).expect("the programs are there");
     let mut all: Vec<PathBuf> = entries.map(|e| e.expect("readable").path()).collect();
     all.retain(|p| p.extension().is_some_and(|e| e == "src"));

@@ -81,7 +81,7 @@ fn document(oracles: &Oracles) -> (String, Vec<((String, String), Finding)>) {
     let mut out = format!(
         "# Where the readings of Tile IR differ\n\nFor each setting of a switch of `{MODEL}` the least kernel that is answered \
          otherwise than under the default: fewest tile\nblocks, then memory events, then instructions, then least text. An answer \
-         is that a race leaves the kernel undefined, or the\nfinal states. `BLESS=1 cargo test -p moire-worker --test suite \
+         is that a race leaves the kernel undefined, or the\nfinal states. `BLESS=1 cargo test -p moire-lab --test suite \
          tile_differences` writes this file, the same test compares it; `moire models\ndiff A B` finds the kernel of any pair. \
          Parameters point to memory of their own, zero at the start.\n\n| first | second | least difference |\n|---|---|---|\n"
     );
@@ -148,7 +148,7 @@ fn engines_agree_on_the_kernels_tried() {
 fn the_table_of_differences_is_the_result_of_the_search() {
     let oracles = Oracles::new();
     let (text, found) = document(&oracles);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/DIFFERENCES-TILE.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/DIFFERENCES-TILE.md");
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, &text).expect("the document can be written");
     }

@@ -2,9 +2,9 @@
 
 use crate::shared::{Under, programs, read};
 use moire_explore::judge::Verdict;
-use moire_lab::differential::naive_leaves;
 use moire_mend::{Why, describe, patch};
 use moire_naive::NaiveLimits;
+use moire_naive::leaves as naive_leaves;
 use moire_program::edit::{Edit, apply};
 use moire_program::ir::{MbarrierOp, Op, Operand, Parts, Program, Quantifier};
 use std::collections::BTreeMap;

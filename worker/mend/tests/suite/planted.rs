@@ -34,9 +34,8 @@ P1 (gpu 0, cta 0) {
 
 /// The values that the load of `P1` has in all executions of a program.
 fn values(ptx: &Under, program: &Program) -> Vec<u128> {
-    let (leaves, _) =
-        moire_lab::differential::naive_leaves(program, &ptx.model, &moire_naive::NaiveLimits::default())
-            .expect("within limits");
+    let (leaves, _) = moire_naive::leaves(program, &ptx.model, &moire_naive::NaiveLimits::default())
+        .expect("within limits");
     let mut out: Vec<u128> =
         leaves.values().flat_map(|f| &f.outcomes).filter_map(|o| o.regs.first().copied()).collect();
     out.sort_unstable();

@@ -1,10 +1,10 @@
 //! What could go of clean programs: each removal is confirmed by the enumerator.
 
 use crate::shared::{Under, limits, programs, read};
-use moire_lab::differential::naive_leaves;
 use moire_mend::redundant::redundant;
 use moire_mend::{Budget, describe};
 use moire_naive::NaiveLimits;
+use moire_naive::leaves as naive_leaves;
 use moire_program::edit::apply;
 use moire_program::ir::Program;
 use moire_program::text::print;
