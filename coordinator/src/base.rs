@@ -4,12 +4,12 @@
 //! commits by itself is durable when its method returns.
 
 use crate::aside::Aside;
+use crate::clock::{millis, unix_ms};
 use crate::lease::{Config, Scheduler, Source};
 use crate::states::States;
 use crate::suspects::Suspects;
 use crate::trial::Trial;
 use moire_corpus::{Finding, Store, Write};
-use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
 /// The state that all parts of the core share.
@@ -60,13 +60,4 @@ impl Base {
     pub(crate) fn started_s(&self) -> u64 {
         unix_ms().saturating_sub(self.now()) / 1000
     }
-}
-
-/// Milliseconds since the Unix epoch.
-pub(crate) fn unix_ms() -> u64 {
-    millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
-}
-
-fn millis(time: std::time::Duration) -> u64 {
-    u64::try_from(time.as_millis()).expect("64 bits of milliseconds last 500 million years")
 }

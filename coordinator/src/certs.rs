@@ -5,6 +5,7 @@
 //! owner alone, and nothing is ever overwritten: what is renewed is a new folder.
 
 use crate::Error;
+use crate::clock::unix_ms;
 use crate::door::{Role, hash_of};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -13,12 +14,14 @@ use rcgen::{
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use time::{Duration, OffsetDateTime};
+use std::time::Duration;
 
 /// Life of a CA, in days.
 const CA_DAYS: i64 = 3650;
-/// Clocks may differ by this much.
-const SKEW: Duration = Duration::HOUR;
+/// Clocks may differ by this much, in seconds.
+const SKEW: i64 = 3600;
+/// Seconds.
+const DAY: i64 = 24 * 3600;
 /// Names every server certificate has.
 const HERE: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 /// Longest name of a holder.
@@ -112,9 +115,19 @@ fn authority(key: &KeyPair) -> CertificateParams {
     params.distinguished_name.push(DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    params.not_before = OffsetDateTime::now_utc() - SKEW;
-    params.not_after = OffsetDateTime::now_utc() + Duration::days(CA_DAYS);
+    live(&mut params, CA_DAYS);
     params
+}
+
+/// Lets a certificate live from now on for so many days; it has expired if they are negative.
+fn live(params: &mut CertificateParams, days: i64) {
+    let now = (unix_ms() / 1000).cast_signed();
+    let end = now.saturating_add(days.saturating_mul(DAY));
+    let at = |second: i64| {
+        let second = u64::try_from(second).unwrap_or_default();
+        rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(second)
+    };
+    (params.not_before, params.not_after) = (at((now - SKEW).min(end - DAY)), at(end));
 }
 
 fn leaf(name: &str, holder: &Holder, days: i64) -> Result<CertificateParams, rcgen::Error> {
@@ -130,8 +143,7 @@ fn leaf(name: &str, holder: &Holder, days: i64) -> Result<CertificateParams, rcg
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![usage];
     params.use_authority_key_identifier_extension = true;
-    params.not_after = OffsetDateTime::now_utc() + Duration::days(days);
-    params.not_before = (OffsetDateTime::now_utc() - SKEW).min(params.not_after - Duration::DAY);
+    live(&mut params, days);
     Ok(params)
 }
 

@@ -7,6 +7,7 @@ mod aside;
 mod base;
 mod belief;
 pub mod certs;
+pub mod clock;
 mod core;
 mod door;
 mod draw;

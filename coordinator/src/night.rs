@@ -9,8 +9,8 @@
 //! A finding of a campaign that needs capabilities (a class of devices, a target), or of an oracle that needs a tool, is run
 //! again only by workers that have them. If no such worker is connected, that is the result.
 
-use crate::base::unix_ms;
 use crate::belief::{Ruling, Words};
+use crate::clock::unix_ms;
 use crate::core::Core;
 use crate::finding::claim_of;
 use crate::job::{Answer, Reply, Whom};

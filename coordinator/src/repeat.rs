@@ -7,8 +7,9 @@
 //! another source is asked for its range. Each disagreement is kept as a finding about the fleet. A campaign ends after the ranges that wait
 //! for a second source, unless no such worker is there, or none comes for the range in time.
 
-use crate::base::{Base, unix_ms};
+use crate::base::Base;
 use crate::belief::is_silent;
+use crate::clock::unix_ms;
 use crate::draw::Draw;
 use crate::intake;
 use crate::lease::{JobId, Kind, LeaseId, PATIENCE, Source, WorkerId};

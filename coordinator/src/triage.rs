@@ -11,7 +11,8 @@
 //!    there either, or there is no third, yet another makes the reduction again.
 //! 4. The reduced program is brought to canonical form, and merged with the finding of the same key.
 
-use crate::base::{Base, unix_ms};
+use crate::base::Base;
+use crate::clock::unix_ms;
 use crate::finding::{finding, merge};
 use crate::job::{Answer, Job, JobKind, Jobs, Origin, ReducedClaim, Reply};
 use crate::lease::{JobId, Kind, Source, WorkerId};

@@ -120,6 +120,7 @@ fn holder(file: File) -> io::Result<Holder> {
 /// Waits for a lock, at most `LOCK_TRIES` times `LOCK_PAUSE`. The system needs a moment to release the lock of a process that
 /// was just killed; and a process that was forked just before a close holds the lock until its exec. Returns false if
 /// another process keeps it.
+#[expect(clippy::disallowed_methods, reason = "nobody is told when a lock is released")]
 pub(crate) fn wait_for(attempt: impl Fn() -> Result<(), TryLockError>) -> io::Result<bool> {
     for _ in 0..LOCK_TRIES {
         match attempt() {

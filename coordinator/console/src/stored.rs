@@ -1,8 +1,8 @@
 //! A store on this machine, and the report on its findings.
 
 use crate::exit;
-use crate::time::{millis, now_ms};
 use anyhow::{Context, Result, bail};
+use moire_coordinator::clock::{millis, unix_ms};
 use moire_coordinator::report::{CampaignLine, Findings, Night, Stored};
 use moire_corpus::{Counters, Loss, Options, Recovery, Snapshot, Store};
 use std::fs::File;
@@ -73,7 +73,7 @@ pub fn code(code: u8) -> u8 {
 /// # Errors
 /// The store or the folder fails.
 pub fn report(store: &mut Store, window: Option<Duration>, out: &Path) -> Result<()> {
-    let at_ms = now_ms();
+    let at_ms = unix_ms();
     let mut counters = Counters::default();
     let mut campaigns = Vec::new();
     for campaign in store.campaigns()? {

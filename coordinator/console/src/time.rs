@@ -1,7 +1,7 @@
-//! Times on the command line, and the time of day.
+//! Times on the command line.
 
 use anyhow::{Result, anyhow, bail};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Reads `90`, `90s`, `10m` or `2h`.
 ///
@@ -20,19 +20,10 @@ pub fn duration(text: &str) -> Result<Duration> {
     seconds.map(Duration::from_secs).ok_or_else(|| anyhow!("`{text}` is too long"))
 }
 
-/// Converts a time to milliseconds.
-pub fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).expect("64 bits of milliseconds last 500 million years")
-}
-
-/// Returns the milliseconds since the Unix epoch.
-pub fn now_ms() -> u64 {
-    millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use moire_coordinator::clock::millis;
 
     #[test]
     fn times_have_units() {

@@ -3,6 +3,8 @@
 //! Contract: this crate tests the product and is not part of it. The binary offers it as one subcommand; no other crate
 //! depends on it.
 
+#![allow(clippy::disallowed_methods, reason = "it plays processes, hosts and their clocks")]
+
 #[macro_use(eprintln, print, println)]
 extern crate moire_console;
 

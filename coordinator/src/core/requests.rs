@@ -1,7 +1,7 @@
 //! Requests of clients to the core: campaigns, jobs, findings, explorations.
 
 use super::Core;
-use crate::base::unix_ms;
+use crate::clock::unix_ms;
 use crate::job::{Job, JobKind, Reply, Whom};
 use crate::lease::Kind;
 use crate::run::{CLASS_PREFIX, QUARANTINED, REFUTED};

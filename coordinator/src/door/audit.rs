@@ -8,7 +8,7 @@
 //!   The next line says how many were left out.
 //! * A line that cannot be written is counted as left out, and the log of the process says so.
 
-use crate::base::unix_ms;
+use crate::clock::unix_ms;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};

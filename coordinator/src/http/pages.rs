@@ -6,7 +6,7 @@
 
 use super::rates::Rates;
 use crate::Error;
-use crate::base::unix_ms;
+use crate::clock::unix_ms;
 use crate::core::{Core, readable};
 use crate::lease::{WorkerId, WorkerView};
 use crate::line;

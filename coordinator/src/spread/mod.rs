@@ -21,8 +21,9 @@ mod frontier;
 mod repeat;
 mod wire;
 
-use crate::base::{Base, unix_ms};
+use crate::base::Base;
 use crate::belief::is_silent;
+use crate::clock::unix_ms;
 use crate::draw::Draw;
 use crate::lease::{CampaignSpec, JobId, Kind, LeaseId, WorkerId};
 use crate::{Error, v1};

@@ -1,6 +1,12 @@
 //! Tests of the coordinator from outside.
 
-#![expect(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::print_stdout, reason = "tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "tests"
+)]
 
 mod campaign;
 mod fake;

@@ -1,6 +1,6 @@
 //! Tests of the store from outside.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests")]
 
 mod common;
 mod crash;

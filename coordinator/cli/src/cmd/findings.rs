@@ -156,7 +156,7 @@ pub(crate) fn run(args: &Findings) -> Result<u8> {
             for change in &f.history {
                 println!("  {} by {}: {}", change.to.words(), change.who, change.why);
             }
-            print!("{}", days::life(&f, moire_console::time::now_ms()));
+            print!("{}", days::life(&f, moire_coordinator::clock::unix_ms()));
             print!("{}", show::stored(&f.witness).unwrap_or_default());
         }
         Findings::Export { id, out, at } => {
@@ -165,7 +165,7 @@ pub(crate) fn run(args: &Findings) -> Result<u8> {
             eprintln!("wrote {}; replay it with: moire replay {}", out.display(), out.display());
         }
         Findings::Mark { id, state, why, who, until, at } => {
-            let now = moire_console::time::now_ms();
+            let now = moire_coordinator::clock::unix_ms();
             let mark = match (state.as_str(), until) {
                 ("suppress", Some(until)) => Mark::Suppress { until_ms: days::until(until, now)? },
                 ("suppress", None) => bail!("say how long: --until 2027-01-31, or --until 14d"),

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use moire_console::exit;
 use moire_console::input::parse_program;
-use moire_console::time::now_ms;
+use moire_coordinator::clock::unix_ms;
 use moire_coordinator::many;
 use moire_execution::leaf::Outcome;
 use moire_explore::judge::{Verdict as Judged, flag_verdict};
@@ -133,9 +133,9 @@ fn judged(args: &Gpu, device: impl Device) -> Result<u8> {
     let settings = Settings { probability: args.probability, launches: args.launches, seed: args.seed };
     let lock = match args.replay {
         Some(_) => None,
-        None => Some(Locked::take(&args.locks, &identity.uuid, now_ms())?),
+        None => Some(Locked::take(&args.locks, &identity.uuid, unix_ms())?),
     };
-    let mut lane = Lane::new(device, lock, settings, now_ms())?;
+    let mut lane = Lane::new(device, lock, settings, unix_ms())?;
     let (mut forbidden, mut ran, mut left) = (0, 0, BTreeMap::new());
     let oracles = Oracles::new();
     for (name, program) in programs(args)? {
@@ -146,7 +146,7 @@ fn judged(args: &Gpu, device: impl Device) -> Result<u8> {
                 continue;
             }
         };
-        let histogram = match lane.run(&program, now_ms()) {
+        let histogram = match lane.run(&program, unix_ms()) {
             Err(LaneError::Refused(why)) => {
                 *left.entry(why.to_string()).or_default() += 1;
                 continue;

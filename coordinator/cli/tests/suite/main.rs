@@ -3,6 +3,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,
+    clippy::disallowed_methods,
     clippy::print_stdout,
     unreachable_pub,
     reason = "tests, and code of fuzz targets"

@@ -8,7 +8,7 @@ use super::engine::{self, Simple};
 use super::faults::{Deed, FaultPlan, Nature, Random};
 use super::wire::{Cut, Lines};
 use anyhow::{Context, Result, anyhow};
-use moire_console::time::millis;
+use moire_coordinator::clock::millis;
 use moire_coordinator::lease::{self, LeaseId, WorkerId};
 use moire_coordinator::trial::{self, Event};
 use moire_coordinator::{Io, Local, v1};
