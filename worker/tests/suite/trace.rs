@@ -8,6 +8,7 @@
 
 use moire_cat::vocabulary::{rels, sets};
 use moire_cat::{Model, Variants};
+use moire_program::text::expectations;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -502,9 +503,10 @@ fn litmus(name: &str) -> PathBuf {
 
 /// Reads the verdicts of a program under `ptx` from the expectation beside it.
 fn verdicts(program: &str) -> String {
-    let path = litmus(&format!("{program}.expected"));
+    let path = litmus(&format!("{program}.litmus"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let line = text.lines().find(|l| l.starts_with("ptx ")).unwrap_or_else(|| panic!("{program}: no answer"));
+    let line =
+        expectations(&text).find(|l| l.starts_with("ptx ")).unwrap_or_else(|| panic!("{program}: no answer"));
     line.split(' ').nth(3).unwrap_or_else(|| panic!("{program}: no verdict")).to_owned()
 }
 

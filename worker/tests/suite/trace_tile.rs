@@ -527,15 +527,15 @@ fn verdicts(kernel: &str, what: &str, all: &[Expected]) -> String {
 }
 
 /// Finds a file of `corpus/litmus`, whose programs are named with their folder.
-fn litmus(name: &str, ending: &str) -> PathBuf {
-    folder().join("../litmus").join(format!("{name}.{ending}"))
+fn litmus(name: &str) -> PathBuf {
+    folder().join("../litmus").join(format!("{name}.litmus"))
 }
 
 /// Reads the verdicts of the expectation beside a program.
 fn litmus_verdicts(name: &str) -> String {
-    let table = std::fs::read_to_string(litmus(name, "expected")).expect("readable");
+    let text = std::fs::read_to_string(litmus(name)).expect("readable");
     let mut out = String::new();
-    for line in table.lines().skip(1) {
+    for line in moire_program::text::expectations(&text) {
         let [spec, _, _, verdict] = line.split(' ').collect::<Vec<_>>()[..] else {
             panic!("not four words: {line}")
         };
@@ -611,11 +611,7 @@ fn every_row_names_existing_definitions_and_kernels() {
             assert!(known, "{section}: the model does not have `{name}`");
         }
         for name in kernels.split(' ') {
-            let path = if name.contains('/') {
-                litmus(name, "litmus")
-            } else {
-                folder().join(format!("{name}.tile"))
-            };
+            let path = if name.contains('/') { litmus(name) } else { folder().join(format!("{name}.tile")) };
             assert!(path.is_file(), "{section}: no kernel {name}");
         }
     }
@@ -696,7 +692,7 @@ fn every_check_is_needed_by_a_kernel_or_follows_from_others() {
         programs.iter().map(|(kernel, blocks)| program(kernel, *blocks)).collect();
     let beside = ROWS.iter().flat_map(|r| r.4.split(' ')).filter(|name| name.contains('/'));
     programs.extend(beside.map(|name| {
-        let text = std::fs::read_to_string(litmus(name, "litmus")).expect("readable");
+        let text = std::fs::read_to_string(litmus(name)).expect("readable");
         parse(&text, Format::Native).unwrap_or_else(|e| panic!("{name}: {e}"))
     }));
     let mut left: BTreeSet<String> = model().checks().iter().map(|c| c.name.clone()).collect();

@@ -3,8 +3,8 @@
 //! A folder has one of two layouts:
 //!
 //! - An outside suite: `expected.csv` with file, model, property, expected. Rows of `debated.csv` never fail the run.
-//! - Our own: `NAME.expected` beside `NAME.litmus`, with one line for each model: model, executions, blocked, verdicts.
-//!   The model may carry settings of its switches, as in `ptx:Q6=B`.
+//! - Our own: a program has a line `// expect: ANSWER` for each model, or has a file `NAME.expected` beside it with such answers:
+//!   model, executions, blocked, verdicts. The model may carry settings of its switches, as in `ptx:Q6=B`.
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -14,15 +14,16 @@ use moire_console::input::{ModelSpec, read_file};
 use moire_console::suite::Row;
 use moire_explore::Limits;
 use moire_explore::judge::{About, Judgement, Questions, judge};
+use moire_program::text::expectations;
 use moire_tile_ir::text as tile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 pub(crate) struct Test {
-    /// Folder with expected.csv, or with NAME.expected beside programs
+    /// Folder with expected.csv, or with programs that say `// expect: ANSWER` or have NAME.expected beside them
     pub(crate) dir: PathBuf,
-    /// Only the lines of NAME.expected under this profile; letter: the lines without a profile
+    /// Only the answers under this profile; letter: those without a profile
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
     /// Also run the rows of debated.csv; they never fail the run
@@ -59,7 +60,7 @@ pub(crate) fn run(args: &Test) -> Result<u8> {
     println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped);
     if tally.passed + tally.failed == 0 {
         bail!(
-            "{} holds no program with an expectation (expected.csv, or NAME.expected beside NAME.litmus)",
+            "{} holds no program with an expectation (expected.csv, lines `// expect: ANSWER`, or NAME.expected beside NAME.litmus)",
             dir.display()
         );
     }
@@ -156,15 +157,14 @@ fn own(dir: &Path, profile: Option<&str>, tally: &mut Tally) -> Result<()> {
     let mut files = Vec::new();
     walk(dir, &mut files)?;
     for file in files.iter().filter(|f| f.extension().is_some_and(|e| e == "litmus" || e == "test")) {
-        let expected = file.with_extension("expected");
-        if !expected.is_file() {
+        let read = read_file(file)?;
+        let answers = answers(file, &read.bytes)?;
+        if answers.is_empty() {
             tally.skipped += 1;
             continue;
         }
-        let text = moire_console::bounded::read_to_string(&expected)
-            .with_context(|| format!("cannot read {}", expected.display()))?;
-        let source = read_file(file)?.program()?;
-        for line in text.lines().filter(|l| !l.trim().is_empty() && !l.starts_with("model")) {
+        let source = read.program()?;
+        for line in &answers {
             let words: Vec<&str> = line.split_whitespace().collect();
             let Some(model) = words.first().filter(|m| wanted(m, profile)) else { continue };
             let questions = Questions { witnesses: false, about: About::All };
@@ -181,7 +181,20 @@ fn own(dir: &Path, profile: Option<&str>, tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-/// One line of a `NAME.expected` file: model, executions, blocked, verdicts.
+/// The answers that a program expects: those beside it, or its own.
+fn answers(file: &Path, bytes: &[u8]) -> Result<Vec<String>> {
+    let beside = file.with_extension("expected");
+    if !beside.is_file() {
+        let text = String::from_utf8_lossy(bytes);
+        return Ok(expectations(&text).map(str::to_owned).collect());
+    }
+    let text = moire_console::bounded::read_to_string(&beside)
+        .with_context(|| format!("cannot read {}", beside.display()))?;
+    let lines = text.lines().filter(|l| !l.trim().is_empty() && !l.starts_with("model"));
+    Ok(lines.map(str::to_owned).collect())
+}
+
+/// One answer: model, executions, blocked, verdicts.
 pub(crate) fn own_line(model: &str, judgement: &Judgement) -> String {
     let verdicts: BTreeSet<&str> = judgement.verdicts.iter().map(|v| v.word()).collect();
     let verdicts: Vec<&str> = verdicts.into_iter().collect();

@@ -248,6 +248,20 @@ fn verdicts_are_coloured_where_that_is_asked() {
 }
 
 #[test]
+fn a_program_expects_answers_itself_or_beside_it() {
+    let here = tempfile::tempdir().unwrap();
+    let program = "moire \"x\"\n.global .b32 x;\nP0 (gpu 0, cta 0) { st.weak.u32 [x], 1; }\n";
+    let put = |name: &str, text: &str| std::fs::write(here.path().join(name), text).unwrap();
+    put("own.litmus", &format!("{program}// expect: ptx 1 0 clean\n// expect: sc 1 0 clean\n"));
+    put("none.litmus", program);
+    put("beside.litmus", program);
+    put("beside.expected", "model executions blocked verdicts\nptx 1 0 race\n");
+    let (code, out, err) = said(here.path(), &["test", "."]);
+    assert_eq!(code, 10, "{out}{err}");
+    assert!(out.contains("2 passed, 1 failed, 1 skipped") && out.contains("expected ptx 1 0 race"), "{out}");
+}
+
+#[test]
 fn published_verdicts_of_a_verifier_are_compared() {
     let here = folder(&[
         ("good.mlir", TILE),

@@ -285,7 +285,7 @@ fn unclear() -> Vec<(String, &'static str)> {
 #[test]
 fn words_are_plain() {
     let unclear = unclear();
-    for ending in [".rs", ".md", ".cat", ".proto", ".html", ".expected", ".litmus", ".ptx", ".tile"] {
+    for ending in [".rs", ".md", ".cat", ".proto", ".html", ".litmus", ".ptx", ".src", ".tile"] {
         for path in files(ending) {
             for (i, line) in read(&path).lines().enumerate() {
                 let line = line.to_lowercase();

@@ -6,12 +6,14 @@
 pub mod build;
 pub mod dat3m;
 mod diagnostic;
+mod expect;
 pub mod mixedproxy;
 pub mod native;
 mod print;
 pub mod scan;
 
 pub use diagnostic::{Diagnostic, ParseError, Severity};
+pub use expect::{expectations, expecting};
 pub(crate) use print::lanes_words;
 pub use print::{instruction, print};
 pub(crate) use print::{term_text, type_name};

@@ -1,9 +1,8 @@
-//! Golden tests: our own litmus programs are compared with the expectation beside each.
+//! Golden tests: our own litmus programs are compared with the answers that they expect.
 //!
-//! `NAME.expected` has a header line and one line per model: model (with settings of its switches, as in `ptx:Q6=B`),
-//! complete executions, blocked executions, verdicts. `BLESS=1` rewrites the files; a program without a file gets lines
-//! for `sc`, `ptx-6.0`, `ptx-7.5` and `ptx`. If a program is small enough, the naive enumerator must find the same
-//! executions.
+//! A program ends with one line `// expect: ANSWER` per model: model (with settings of its switches, as in `ptx:Q6=B`),
+//! complete executions, blocked executions, verdicts. `BLESS=1` rewrites them; a program without one gets lines for `sc`,
+//! `ptx-6.0`, `ptx-7.5` and `ptx`. If a program is small enough, the naive enumerator must find the same executions.
 
 use moire_cat::{Model, Variants};
 use moire_explore::Limits;
@@ -11,11 +10,9 @@ use moire_explore::judge::{About, Questions, judge};
 use moire_lab::differential::{Comparison, compare};
 use moire_naive::NaiveLimits;
 use moire_program::ir::Program;
-use moire_program::text::{Format, parse, print};
+use moire_program::text::{Format, expectations, expecting, parse, print};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-
-const HEADER: &str = "model executions blocked verdicts";
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/litmus")
@@ -45,6 +42,12 @@ fn read(path: &Path) -> Program {
     parse(&text, Format::detect(&name, &text)).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
+/// The answers that a program expects, one a line.
+fn expected(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).expect("the program can be read");
+    expectations(&text).map(|answer| format!("{answer}\n")).collect()
+}
+
 fn model(spec: &str) -> Model {
     let (name, settings) = spec.split_once(':').unwrap_or((spec, ""));
     let settings = settings.split(',').filter_map(|s| s.split_once('='));
@@ -62,8 +65,8 @@ fn line(spec: &str, program: &Program, model: &Model) -> String {
 }
 
 fn specs(expected: &str) -> Vec<String> {
-    let lines = expected.lines().filter(|l| !l.trim().is_empty() && *l != HEADER);
-    let found: Vec<String> = lines.filter_map(|l| l.split_whitespace().next()).map(str::to_owned).collect();
+    let found: Vec<String> =
+        expected.lines().filter_map(|l| l.split_whitespace().next()).map(str::to_owned).collect();
     if found.is_empty() { ["sc", "ptx-6.0", "ptx-7.5", "ptx"].map(str::to_owned).to_vec() } else { found }
 }
 
@@ -74,16 +77,15 @@ fn programs_answer_as_expected() {
     let mut wrong = Vec::new();
     for path in programs() {
         let program = read(&path);
-        let file = path.with_extension("expected");
-        let expected = std::fs::read_to_string(&file).unwrap_or_default();
-        let mut got = format!("{HEADER}\n");
+        let (expected, mut got) = (expected(&path), String::new());
         for spec in specs(&expected) {
             let model = models.entry(spec.clone()).or_insert_with(|| model(&spec));
             got += &line(&spec, &program, model);
             got.push('\n');
         }
         if bless {
-            std::fs::write(&file, &got).expect("the expectation can be written");
+            let text = std::fs::read_to_string(&path).expect("the program can be read");
+            std::fs::write(&path, expecting(&text, &got)).expect("the program can be written");
         } else if got != expected {
             wrong.push(format!("{}\nexpected\n{expected}got\n{got}", path.display()));
         }
@@ -97,7 +99,7 @@ fn engines_agree_on_the_corpus() {
     let (mut same, mut skipped, mut different) = (0, Vec::new(), Vec::new());
     for path in programs() {
         let program = read(&path);
-        let expected = std::fs::read_to_string(path.with_extension("expected")).unwrap_or_default();
+        let expected = expected(&path);
         for spec in specs(&expected) {
             let model = models.entry(spec.clone()).or_insert_with(|| model(&spec));
             match compare(&program, model, &NaiveLimits::default()) {
@@ -117,7 +119,7 @@ fn engines_agree_on_the_corpus() {
 fn switches_are_separated() {
     let mut separated = BTreeSet::new();
     for path in programs() {
-        let expected = std::fs::read_to_string(path.with_extension("expected")).unwrap_or_default();
+        let expected = expected(&path);
         let answers: BTreeMap<&str, &str> = expected.lines().filter_map(|l| l.split_once(' ')).collect();
         for (spec, answer) in &answers {
             if let Some((name, setting)) = spec.split_once(':')

@@ -7,6 +7,7 @@ use moire_explore::judge::{About, Questions, judge};
 use moire_kernel::Refusal;
 use moire_kernel::ptx;
 use moire_kernel::specialise::{Launch, Lowered, lower, lower_for_any_data};
+use moire_program::text::expectations;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -106,9 +107,9 @@ fn our_modules_have_the_expected_verdicts() {
     assert!(all.len() > 6, "the modules are there");
     let mut wrong = Vec::new();
     for path in all {
-        let expected = std::fs::read_to_string(path.with_extension("expected")).expect("an expectation");
+        let text = std::fs::read_to_string(&path).expect("the module can be read");
         let (mut params, mut want) = (BTreeMap::new(), String::new());
-        for line in expected.lines() {
+        for line in expectations(&text) {
             match line.split_once(' ') {
                 Some(("param", rest)) => {
                     let (index, value) = rest.split_once('=').expect("INDEX=VALUE");

@@ -1,6 +1,6 @@
 //! The model of source programs: published verdicts, and both witnesses against each other.
 //!
-//! A file `NAME.expected` has lines `MODEL WORD`. `holds`: the condition of the program holds; `fails`: it does not;
+//! A program has lines `// expect: MODEL WORD`. `holds`: the condition of the program holds; `fails`: it does not;
 //! `undefined`: the program has a race.
 
 use moire_cat::{Model, Variants};
@@ -11,6 +11,7 @@ use moire_generate::source::source_seed;
 use moire_lab::differential::{Comparison, compare};
 use moire_naive::NaiveLimits;
 use moire_program::ir::Quantifier;
+use moire_program::text::expectations;
 use moire_source::Source;
 use moire_source::lower::lower;
 use moire_source::text::{parse, print};
@@ -78,8 +79,8 @@ fn published_verdicts() {
     let mut asked = 0;
     for path in files() {
         let source = read(&path);
-        let expected = std::fs::read_to_string(path.with_extension("expected")).expect("has an expectation");
-        for line in expected.lines() {
+        let text = std::fs::read_to_string(&path).expect("readable");
+        for line in expectations(&text) {
             let (spec, word) = line.split_once(' ').expect("MODEL WORD");
             asked += 1;
             let is = verdict(&source, &model(spec));

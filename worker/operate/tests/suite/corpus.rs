@@ -8,7 +8,7 @@
 
 use moire_operate::{Limits, Outcome, Settings, operate, operate_in_every_order};
 use moire_program::ir::Program;
-use moire_program::text::{Format, parse};
+use moire_program::text::{Format, expectations, parse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -102,9 +102,9 @@ fn the_corpus_has_the_expected_verdicts() {
         paths.sort();
         for path in paths {
             let program = program(&path);
-            let lines = std::fs::read_to_string(path.with_extension("expected")).unwrap();
+            let text = std::fs::read_to_string(&path).unwrap();
             let (mut lettered, mut taken) = (false, false);
-            for line in lines.lines().skip(1) {
+            for line in expectations(&text) {
                 let fields: Vec<&str> = line.split_whitespace().collect();
                 let Some(settings) = settings(fields[0]) else { continue };
                 let Some(wanted) = expected(fields[3]) else { continue };

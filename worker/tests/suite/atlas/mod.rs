@@ -6,6 +6,7 @@ mod search;
 
 use moire_cat::Model;
 use moire_explore::judge::flag_verdict;
+use moire_program::text::{expectations, expecting};
 use moire_worker::oracle::Oracles;
 use search::{GRAMMARS, Judged, Separation, separations};
 use std::collections::BTreeSet;
@@ -46,7 +47,7 @@ fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
         let path = entry.expect("the folder can be read").path();
         if path.is_dir() {
             walk(&path, out);
-        } else if path.extension().is_some_and(|e| e == "expected") {
+        } else if path.extension().is_some_and(|e| e == "litmus") {
             out.push(path);
         }
     }
@@ -60,14 +61,15 @@ fn elsewhere(setting: &str) -> Option<String> {
     let separates = |path: &PathBuf| {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         let answer = |spec: &str| {
-            let line = text.lines().find_map(|l| l.strip_prefix(spec)?.strip_prefix(' '))?;
+            let line = expectations(&text).find_map(|l| l.strip_prefix(spec)?.strip_prefix(' '))?;
             line.split(' ').nth(2).map(str::to_owned)
         };
         answer(&format!("ptx:{setting}")).is_some_and(|a| Some(a) != answer("ptx"))
     };
-    let length = |p: &PathBuf| std::fs::metadata(p.with_extension("litmus")).map_or(u64::MAX, |m| m.len());
+    let length =
+        |p: &PathBuf| std::fs::read_to_string(p).map_or(usize::MAX, |text| expecting(&text, "").len());
     let least = files.into_iter().filter(separates).min_by_key(|p| (length(p), p.clone()))?;
-    Some(least.with_extension("litmus").strip_prefix(&corpus).ok()?.display().to_string())
+    Some(least.strip_prefix(&corpus).ok()?.display().to_string())
 }
 
 fn row(name: &str, value: &str, found: Option<&Separation>) -> String {

@@ -6,7 +6,7 @@ use super::{kinds, setting, translate};
 use moire_cat::{Model, PROFILE, Variants};
 use moire_explore::Limits;
 use moire_explore::judge::{About, Questions, judge};
-use moire_program::text::{Format, parse};
+use moire_program::text::{Format, expecting, parse};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ fn specs(lab: &LabProgram, plain: &Model) -> Vec<String> {
 
 fn expectation(lab: &LabProgram, text: &str, plain: &Model) -> String {
     let program = parse(text, Format::Native).unwrap_or_else(|e| panic!("{}: {e}", lab.name));
-    let mut out = "model executions blocked verdicts\n".to_owned();
+    let mut out = String::new();
     for spec in specs(lab, plain) {
         let settings = spec.split_once(':').map_or("", |s| s.1).split(',').filter_map(|s| s.split_once('='));
         let variants: Variants = settings.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
@@ -84,11 +84,10 @@ pub(crate) fn check(all: &[LabProgram]) -> (Vec<String>, usize) {
         let path = corpus.join(path);
         if std::env::var_os("BLESS").is_some() {
             std::fs::create_dir_all(path.parent().expect("a folder")).expect("the corpus is writable");
-            std::fs::write(&path, &text).expect("the corpus is writable");
-            let lines = expectation(lab, &text, &plain);
-            std::fs::write(path.with_extension("expected"), lines).expect("the corpus is writable");
+            let answers = expectation(lab, &text, &plain);
+            std::fs::write(&path, expecting(&text, &answers)).expect("the corpus is writable");
         }
-        if std::fs::read_to_string(&path).unwrap_or_default() != text {
+        if expecting(&std::fs::read_to_string(&path).unwrap_or_default(), "") != text {
             wrong.push(path.display().to_string());
         }
     }
