@@ -1,7 +1,7 @@
 //! Families of programs whose number of executions is known in closed form, for tests and benchmarks.
 //!
 //! Contract: a family is a program text and a formula. Under `ptx` the explorer finds exactly [`Family::executions`]
-//! complete executions of [`Family::text`] and no blocked one (`worker/lab/tests/suite/closed_forms.rs`).
+//! complete executions of [`Family::text`] and no blocked one (`worker/explore/tests/suite/closed_forms.rs`).
 //!
 //! Source: benchmark families of the stateless model checking literature (GenMC, Nidhugg), written with `.relaxed.gpu`
 //! and one CTA per thread unless stated otherwise. In addition there are rings, counters, locks, a sequence lock, a

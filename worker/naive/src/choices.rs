@@ -4,7 +4,7 @@
 //! far breaks a monotone check, no graph with this part is an execution, and all combinations with it are left out. They
 //! still count as candidates. The combinations that are left are judged as without pruning, so programs with a thousand
 //! times more candidates can be enumerated. Which checks are monotone is what the loader of the model says; both ways are
-//! compared in `worker/lab/tests/suite/self_check.rs`. Combinations of paths that differ in values only share their
+//! compared in `worker/explore/tests/suite/self_check.rs`. Combinations of paths that differ in values only share their
 //! parts, so a part is judged once for all of them.
 
 use super::enter_reads;
