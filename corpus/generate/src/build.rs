@@ -156,18 +156,18 @@ fn small(n: usize) -> u16 {
 /// Turns an mmio access to shared memory or of a vector into a volatile one: PTX has no such mmio access.
 fn legal(mut op: Op) -> Op {
     let shared = |space: Space| matches!(space, Space::SharedCta | Space::SharedCluster);
-    match &mut op {
-        Op::Load { order: order @ (LoadOrder::MmioRelaxed | LoadOrder::MmioAcquire), space, dst, .. }
-            if shared(*space) || dst.len() > 1 =>
-        {
-            *order = LoadOrder::Volatile;
-        }
-        Op::Store {
-            order: order @ (StoreOrder::MmioRelaxed | StoreOrder::MmioRelease), space, src, ..
-        } if shared(*space) || src.len() > 1 => {
-            *order = StoreOrder::Volatile;
-        }
-        _ => {}
+    if let Op::Load { order: order @ (LoadOrder::MmioRelaxed | LoadOrder::MmioAcquire), space, dst, .. } =
+        &mut op
+        && (shared(*space) || dst.len() > 1)
+    {
+        *order = LoadOrder::Volatile;
+    }
+    if let Op::Store {
+        order: order @ (StoreOrder::MmioRelaxed | StoreOrder::MmioRelease), space, src, ..
+    } = &mut op
+        && (shared(*space) || src.len() > 1)
+    {
+        *order = StoreOrder::Volatile;
     }
     op
 }

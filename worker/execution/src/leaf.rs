@@ -294,17 +294,27 @@ pub fn compare(op: CmpOp, a: i128, b: i128) -> bool {
 pub fn register_bits(program: &Program, thread: ThreadId, reg: Reg) -> u32 {
     let mut widest = 0;
     for instr in &program.threads[thread.index()].body {
-        let ty = match &instr.op {
-            Op::Mov { dst, ty, .. } | Op::Alu { dst, ty, .. } | Op::Selp { dst, ty, .. } if *dst == reg => {
-                Some(*ty)
+        let (ty, writes) = match &instr.op {
+            Op::Mov { dst, ty, .. } | Op::Alu { dst, ty, .. } | Op::Selp { dst, ty, .. } => {
+                (*ty, *dst == reg)
             }
-            Op::Setp { dst, .. } if *dst == reg => Some(Ty::Pred),
-            Op::Load { dst, ty, .. } if dst.contains(&reg) => Some(*ty),
-            Op::Rmw { dst: Some(dst), ty, .. } | Op::MultimemLoad { dst, ty, .. } if *dst == reg => Some(*ty),
-            Op::Tile(TileOp::Access(a)) if a.elements.iter().any(|e| e.dst == Some(reg)) => Some(a.ty),
-            _ => None,
+            Op::Setp { dst, .. } => (Ty::Pred, *dst == reg),
+            Op::Load { dst, ty, .. } => (*ty, dst.contains(&reg)),
+            Op::Rmw { dst, ty, .. } => (*ty, *dst == Some(reg)),
+            Op::MultimemLoad { dst, ty, .. } => (*ty, *dst == reg),
+            Op::Tile(TileOp::Access(a)) => (a.ty, a.elements.iter().any(|e| e.dst == Some(reg))),
+            // What these write has as many bits as the register, or is a predicate or a token.
+            Op::Tile(_) | Op::Mapa { .. } | Op::Mbarrier(_) | Op::Bar { .. } | Op::Control(_) => continue,
+            Op::Tcgen05(_) | Op::Wgmma(_) => continue,
+            Op::Store { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::AsyncCopy(_) => {
+                continue;
+            }
+            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => continue,
+            Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } | Op::Bra { .. } | Op::Exit => {
+                continue;
+            }
         };
-        widest = widest.max(ty.map_or(0, |t| t.bytes() * 8));
+        widest = widest.max(if writes { ty.bytes() * 8 } else { 0 });
     }
     if widest == 0 { 64 } else { widest.min(64) }
 }

@@ -106,7 +106,18 @@ impl<'p> Instance<'p> {
                     self.regs[t][dst.index()] = old;
                 }
             }
-            _ => {}
+            // One thread after the other: a fence has nothing to order.
+            Op::Fence { .. } => {}
+            // The device is given none of these (`takes`).
+            Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } | Op::Mbarrier(_) => {}
+            Op::MultimemLoad { .. }
+            | Op::MultimemStore { .. }
+            | Op::MultimemRed { .. }
+            | Op::Tile(_)
+            | Op::Control(_) => {}
+            Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {}
+            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
+            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => {}
         }
         Some(())
     }

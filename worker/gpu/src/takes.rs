@@ -6,8 +6,7 @@
 
 use moire_program::Refusal;
 use moire_program::ir::{
-    AtomOp, LoadOrder, Op, Operand, Program, Proxy, Reg, RegInit, Scope, Space, StoreOrder, Thread, ThreadId,
-    Ty,
+    AtomOp, Op, Operand, Program, Proxy, Reg, RegInit, Scope, Space, Thread, ThreadId, Ty,
 };
 use std::collections::BTreeSet;
 
@@ -53,7 +52,7 @@ pub fn takes(program: &Program) -> Result<(), Refusal> {
         }
         let reaches = |other: &Thread| p.includes(Scope::Cluster, &other.place) && !p.same_cta(&other.place);
         if program.threads.iter().any(reaches)
-            && thread.body.iter().any(|i| scope(&i.op) == Some(Scope::Cluster))
+            && thread.body.iter().any(|i| i.op.clone().scope_mut() == Some(&mut Scope::Cluster))
         {
             return refused("`.cluster` across CTAs, because it launches them without clusters");
         }
@@ -74,20 +73,6 @@ pub fn takes(program: &Program) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The scope of an operation that has one.
-fn scope(op: &Op) -> Option<Scope> {
-    match op {
-        Op::Load { order: LoadOrder::Relaxed(s) | LoadOrder::Acquire(s) | LoadOrder::SeqCst(s), .. } => {
-            Some(*s)
-        }
-        Op::Store {
-            order: StoreOrder::Relaxed(s) | StoreOrder::Release(s) | StoreOrder::SeqCst(s), ..
-        } => Some(*s),
-        Op::Rmw { scope, .. } | Op::Fence { scope, .. } => Some(*scope),
-        _ => None,
-    }
-}
-
 fn operation(op: &Op) -> Result<(), Refusal> {
     let width = |ty: &Ty| match ty {
         Ty::B(32 | 64) | Ty::U(32 | 64) | Ty::S(32 | 64) => Ok(()),
@@ -101,6 +86,7 @@ fn operation(op: &Op) -> Result<(), Refusal> {
         Operand::Address(_) => Err(not_run("addresses as values")),
         _ => Ok(()),
     };
+    let other = Err(not_run("instructions other than loads, stores, atomics, fences and moves"));
     match op {
         Op::Mov { ty, src, .. } => width(ty).and(value(src)),
         Op::Load { proxy: Proxy::Generic, ty, addr, .. } => width(ty).and(address(&addr.base)),
@@ -114,7 +100,15 @@ fn operation(op: &Op) -> Result<(), Refusal> {
         Op::Fence { .. } => Ok(()),
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } => Err(not_run("other proxies")),
         Op::Tcgen05(_) => Err(not_run("tcgen05 instructions, which need a device of the sm_100 class")),
-        _ => Err(not_run("instructions other than loads, stores, atomics, fences and moves")),
+        Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } | Op::Mbarrier(_) => other,
+        Op::MultimemLoad { .. }
+        | Op::MultimemStore { .. }
+        | Op::MultimemRed { .. }
+        | Op::Tile(_)
+        | Op::Control(_) => other,
+        Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => other,
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => other,
+        Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => other,
     }
 }
 
@@ -124,10 +118,11 @@ pub fn observed(program: &Program) -> Vec<(ThreadId, Reg)> {
     for (t, thread) in program.threads.iter().enumerate() {
         let t = ThreadId(u16::try_from(t).expect("threads are numbered with 16 bits"));
         for instr in &thread.body {
-            match &instr.op {
-                Op::Load { dst, .. } => out.extend(dst.iter().map(|r| (t, *r))),
-                Op::Rmw { dst: Some(r), .. } => drop(out.insert((t, *r))),
-                _ => {}
+            if let Op::Load { dst, .. } = &instr.op {
+                out.extend(dst.iter().map(|r| (t, *r)));
+            }
+            if let Op::Rmw { dst, .. } = &instr.op {
+                out.extend(dst.iter().map(|r| (t, *r)));
             }
         }
     }

@@ -43,7 +43,12 @@ impl Runner<'_> {
                     s.regs[dst.index()] = (u128::from(leader), deps);
                 }
             }
-            _ => {}
+            // These touch more than registers.
+            Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => {}
+            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Control(_) => {}
+            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {}
+            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
+            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => {}
         }
     }
 

@@ -66,6 +66,13 @@ pub(super) fn read_tags(op: &Op) -> (u128, Option<Scope>) {
         Op::MultimemRed { order, scope, .. } => {
             (half(*order) | bit(sets::RED) | bit(sets::GEN), Some(*scope))
         }
-        _ => (0, None),
+        // The reads of these have the tags of their own kind.
+        Op::Mbarrier(_) | Op::Tile(_) | Op::Control(_) | Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) => {
+            (0, None)
+        }
+        Op::Store { .. } | Op::MultimemStore { .. } | Op::Bra { .. } | Op::Exit => (0, None),
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => (0, None),
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => (0, None),
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => (0, None),
     }
 }

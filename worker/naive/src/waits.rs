@@ -29,7 +29,15 @@ pub(super) fn barrier(
             let (mask, data) = run.operand(&s, *mask);
             (bit(sets::WARP_SYNC), Barrier::Warp { mask: low(mask, 32) }, data, true)
         }
-        _ => return Ok(()),
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => return Ok(()),
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Control(_) => {
+            return Ok(());
+        }
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {
+            return Ok(());
+        }
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => return Ok(()),
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => return Ok(()),
     };
     if let Barrier::Warp { mask } = barrier
         && run.program.threads[run.thread].place.mask != 0

@@ -4,7 +4,7 @@
 //! counter come back to a state it had before.
 
 use crate::finding::Stop;
-use moire_program::ir::{Control, Op, Operand, Part, Parts, Program, Reg, Role, Thread};
+use moire_program::ir::{Goes, Op, Operand, Part, Parts, Program, Reg, Role, Thread};
 use moire_program::registers::only_registers;
 use std::collections::BTreeSet;
 
@@ -85,10 +85,10 @@ impl Flow {
 fn opening(thread: &Thread) -> Vec<Option<usize>> {
     let (mut out, mut open) = (vec![None; thread.body.len()], Vec::new());
     for (pc, instr) in thread.body.iter().enumerate() {
-        match instr.op {
-            Op::Control(Control::Repeat(_)) => open.push(pc),
-            Op::Control(Control::EndRepeat) => out[pc] = open.pop(),
-            _ => {}
+        match instr.op.goes() {
+            Goes::Opens => open.push(pc),
+            Goes::Closes => out[pc] = open.pop(),
+            Goes::On | Goes::To(_) | Goes::End => {}
         }
     }
     out
@@ -96,14 +96,14 @@ fn opening(thread: &Thread) -> Vec<Option<usize>> {
 
 fn successors(thread: &Thread, pc: usize, back: &[Option<usize>]) -> Vec<usize> {
     let instr = &thread.body[pc];
-    let jump = match instr.op {
-        Op::Bra { target } => Some(target),
-        Op::Exit => Some(thread.body.len()),
-        Op::Control(Control::Repeat(_)) => {
+    let jump = match instr.op.goes() {
+        Goes::To(target) => Some(target),
+        Goes::End => Some(thread.body.len()),
+        Goes::Opens => {
             let end = back.iter().position(|start| *start == Some(pc));
             return vec![pc + 1, end.map_or(back.len(), |end| end + 1)];
         }
-        _ => back[pc],
+        Goes::Closes | Goes::On => back[pc],
     };
     match jump {
         None => vec![pc + 1],

@@ -210,7 +210,22 @@ impl Marks {
                     marks.releases |= matches!(order, RmwOrder::Release | RmwOrder::AcqRel);
                     marks.acquires |= matches!(order, RmwOrder::Acquire | RmwOrder::AcqRel);
                 }
-                _ => {}
+                // No canary asks for these.
+                Op::Mov { .. }
+                | Op::Alu { .. }
+                | Op::Setp { .. }
+                | Op::Selp { .. }
+                | Op::Mapa { .. }
+                | Op::Bra { .. }
+                | Op::Exit => {}
+                Op::MultimemLoad { .. }
+                | Op::MultimemStore { .. }
+                | Op::MultimemRed { .. }
+                | Op::Mbarrier(_)
+                | Op::Tile(_) => {}
+                Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) | Op::Control(_) => {}
+                Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
+                Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) => {}
             }
         }
         marks.releases |= marks.release_fence;

@@ -64,6 +64,11 @@ fn access(program: &Program, thread: &Thread, op: &Op, common: &BTreeSet<ObjectI
         BulkEnd::Bytes { addr, .. } => has(addr),
         BulkEnd::Tensor(tensor) => tensor.tile.is_some_and(|t| has(&t.addr)),
     };
+    let name = || {
+        let text = instruction(program, thread, &Instr::new(op.clone()));
+        let name = text.split_whitespace().next().unwrap_or_default();
+        name.split('.').take(2).collect::<Vec<_>>().join(".")
+    };
     match op {
         Op::Load { proxy, .. } => format!("{} read", via(*proxy)),
         Op::Store { proxy, .. } => format!("{} write", via(*proxy)),
@@ -79,11 +84,16 @@ fn access(program: &Program, thread: &Thread, op: &Op, common: &BTreeSet<ObjectI
         Op::Tcgen05(Tcgen05::Load(_)) => "tcgen05.ld".to_owned(),
         Op::Tcgen05(Tcgen05::Store(_)) => "tcgen05.st".to_owned(),
         Op::Tcgen05(op) => op.name().to_owned(),
-        other => {
-            let text = instruction(program, thread, &Instr::new(other.clone()));
-            let name = text.split_whitespace().next().unwrap_or_default();
-            name.split('.').take(2).collect::<Vec<_>>().join(".")
-        }
+        // The name as the text has it.
+        Op::MultimemLoad { .. }
+        | Op::MultimemStore { .. }
+        | Op::MultimemRed { .. }
+        | Op::Mbarrier(_)
+        | Op::Tile(_) => name(),
+        Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Control(_) | Op::Bra { .. } | Op::Exit => name(),
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => name(),
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => name(),
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => name(),
     }
 }
 

@@ -85,7 +85,13 @@ impl Lower<'_> {
                 self.tensor_box(&mut copy.src)?;
             }
             Op::AsyncCopy(AsyncCopy::Prefetch(prefetch)) => self.tensor_box(&mut prefetch.src)?,
-            _ => {}
+            // Native text of these is PTX.
+            Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Control(_) | Op::Tile(_) | Op::Mbarrier(_) => {}
+            Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Bra { .. } | Op::Exit => {}
+            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {}
+            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {}
+            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {}
+            Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
         }
         let marked =
             matches!(op, Op::AsyncCopy(AsyncCopy::Small(SmallCopy { part: SmallPart::IgnoredWhen(_), .. })));
@@ -142,7 +148,9 @@ impl Lower<'_> {
                 self.descriptor(src)?;
             }
             Tcgen05::Mma(mma) => self.product(mma)?,
-            _ => {}
+            Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => {}
+            Tcgen05::Commit(_) | Tcgen05::WaitLoad | Tcgen05::WaitStore => {}
+            Tcgen05::FenceBefore | Tcgen05::FenceAfter => {}
         }
         Ok(())
     }

@@ -330,27 +330,26 @@ impl Body<'_, '_> {
     }
 
     fn instruction(&mut self, instr: &Instr, at: usize, spot: Spot, guard: Option<Guard>) -> Parsed<What> {
-        match instr {
-            Instr::Bra(bra) => {
-                let jump = self.jump(bra.target.0, at);
-                let goal = Goal::Branch(self.kernel.body.len());
-                if let Some(scope) = self.scopes.last_mut() {
-                    scope.jumps.push((goal, jump));
-                }
-                return Ok(What::Branch { target: usize::MAX });
+        if let Instr::Bra(bra) = instr {
+            let jump = self.jump(bra.target.0, at);
+            let goal = Goal::Branch(self.kernel.body.len());
+            if let Some(scope) = self.scopes.last_mut() {
+                scope.jumps.push((goal, jump));
             }
-            Instr::Brx(brx) => {
-                let jump = self.jump(brx.table.0, at);
-                self.indexed.push((self.kernel.body.len(), jump));
-                let index = brx.index.reg().and_then(|reg| u16::try_from(reg.index).ok()).map(Reg);
-                let index = index.ok_or_else(|| self.scan.error_at(at, "too many registers".into(), None))?;
-                return Ok(What::Table { index, table: usize::MAX });
-            }
-            Instr::Ret(_) if self.calls.returns(self.kernel.body.len()) => {
-                return Ok(What::Branch { target: usize::MAX });
-            }
-            Instr::Ret(_) | Instr::Exit(_) => return Ok(What::Exit),
-            _ => {}
+            return Ok(What::Branch { target: usize::MAX });
+        }
+        if let Instr::Brx(brx) = instr {
+            let jump = self.jump(brx.table.0, at);
+            self.indexed.push((self.kernel.body.len(), jump));
+            let index = brx.index.reg().and_then(|reg| u16::try_from(reg.index).ok()).map(Reg);
+            let index = index.ok_or_else(|| self.scan.error_at(at, "too many registers".into(), None))?;
+            return Ok(What::Table { index, table: usize::MAX });
+        }
+        if matches!(instr, Instr::Ret(_)) && self.calls.returns(self.kernel.body.len()) {
+            return Ok(What::Branch { target: usize::MAX });
+        }
+        if matches!(instr, Instr::Ret(_) | Instr::Exit(_)) {
+            return Ok(What::Exit);
         }
         let Some(op) = bridge::op(instr) else { return Ok(What::Plain(Box::new(instr.clone()))) };
         self.thread.push(self.scan, spot, guard, op.clone())?;

@@ -207,10 +207,12 @@ impl Body<'_, '_> {
 
     /// The moves that an access to a parameter of a call amounts to, if it is one.
     pub(super) fn moves(&mut self, instr: &Instr) -> Parsed<Option<Vec<What>>> {
-        let (loads, place, values, bytes) = match instr {
-            Instr::Ld(ld) => (true, ld.addr.address, &ld.dst.items, ld.ty.bits() / 8),
-            Instr::St(st) => (false, st.addr, &st.src.items, st.ty.bits() / 8),
-            _ => return Ok(None),
+        let (loads, place, values, bytes) = if let Instr::Ld(ld) = instr {
+            (true, ld.addr.address, &ld.dst.items, ld.ty.bits() / 8)
+        } else if let Instr::St(st) = instr {
+            (false, st.addr, &st.src.items, st.ty.bits() / 8)
+        } else {
+            return Ok(None);
         };
         let Value::Symbol(index @ OF_CALLS.., _) = place.base else { return Ok(None) };
         let (param, at, bytes) = ((index - OF_CALLS) as usize, place.offset, u32::from(bytes));

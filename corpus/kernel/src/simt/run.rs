@@ -312,15 +312,26 @@ impl<'k> Run<'k> {
             Op::WarpSync { mask } => *mask = self.source(*mask)?,
             Op::Fence { .. } | Op::ProxyFence(_) | Op::ClusterArrive { .. } | Op::ClusterWait => {}
             Op::Control(Control::Ignored(_)) => return Ok(()),
-            other => {
-                let name = match other {
-                    Op::Mapa { .. } => "`mapa`",
-                    Op::Mbarrier(_) | Op::MbarrierInitFence => "`mbarrier`",
-                    Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
-                        "`multimem`"
-                    }
-                    other => other.extended().unwrap_or("this instruction"),
-                };
+            Op::Mapa { .. } => return Err(self.refuse("`mapa`")),
+            Op::Mbarrier(_) | Op::MbarrierInitFence => return Err(self.refuse("`mbarrier`")),
+            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
+                return Err(self.refuse("`multimem`"));
+            }
+            Op::Mov { .. }
+            | Op::Alu { .. }
+            | Op::Setp { .. }
+            | Op::Selp { .. }
+            | Op::Bra { .. }
+            | Op::Exit => {
+                return Err(self.refuse("this instruction"));
+            }
+            Op::Tcgen05(_)
+            | Op::AsyncCopy(_)
+            | Op::Wgmma(_)
+            | Op::ProxyOrder(_)
+            | Op::Tile(_)
+            | Op::Control(_) => {
+                let name = op.extended().unwrap_or("this instruction");
                 return Err(self.refuse(name));
             }
         }

@@ -1,6 +1,6 @@
 //! An upper bound on the number of executions of a program, from its text alone.
 
-use moire_program::ir::{Address, Op, Operand, Program, Space, Thread, TileKind, TileOp};
+use moire_program::ir::{Access, Address, Op, Operand, Program, Space, Thread, TileKind, TileOp};
 use std::collections::BTreeMap;
 
 /// The location of an access: object, CTA if the object is shared memory, offset.
@@ -45,23 +45,24 @@ fn scalar(op: &Op) -> bool {
 }
 
 fn accesses(op: &Op, few: usize) -> Vec<(Address, bool, bool)> {
-    match op {
-        Op::Load { addr, .. } => vec![(*addr, true, false)],
-        Op::Store { addr, .. } => vec![(*addr, false, true)],
-        Op::Rmw { addr, .. } => vec![(*addr, true, true)],
-        Op::Tile(TileOp::Access(access)) => {
-            let (reads, writes) = match access.kind {
-                TileKind::Load(_) => (true, false),
-                TileKind::Store(_) => (false, true),
-                TileKind::Rmw { .. } => (true, true),
-            };
-            let all = access.elements.len();
-            let kept =
-                access.elements.iter().enumerate().filter(|(i, _)| all <= few || *i == 0 || i + 1 == all);
-            kept.map(|(_, e)| (e.addr, reads, writes)).collect()
-        }
-        _ => Vec::new(),
+    if let Op::Tile(TileOp::Access(access)) = op {
+        let (reads, writes) = match access.kind {
+            TileKind::Load(_) => (true, false),
+            TileKind::Store(_) => (false, true),
+            TileKind::Rmw { .. } => (true, true),
+        };
+        let all = access.elements.len();
+        let kept = access.elements.iter().enumerate().filter(|(i, _)| all <= few || *i == 0 || i + 1 == all);
+        return kept.map(|(_, e)| (e.addr, reads, writes)).collect();
     }
+    // Mbarriers are refused before.
+    let (Some(access), Some((_, addr))) = (op.access(), op.place()) else { return Vec::new() };
+    let (reads, writes) = match access {
+        Access::Load(_) => (true, false),
+        Access::Store(_) => (false, true),
+        Access::Update => (true, true),
+    };
+    vec![(addr, reads, writes)]
 }
 
 fn place(program: &Program, thread: &Thread, addr: Address) -> Option<Place> {

@@ -339,15 +339,15 @@ impl<'v> Cut<'v> {
     /// Adds all cells of stronger vector accesses, because only weak and relaxed vectors may be split.
     fn vectors(&self, thread: usize, more: &mut BTreeSet<usize>) {
         let body = &self.view.pair.compiled.threads[thread].body;
-        let whole = |t: &&Touch| match body.get(t.at).map(|i| &i.op) {
-            Some(Op::Load { order, dst, .. }) => {
-                dst.len() > 1 && !matches!(order, LoadOrder::Weak | LoadOrder::Relaxed(_))
-            }
-            Some(Op::Store { order, src, .. }) => {
-                src.len() > 1 && !matches!(order, StoreOrder::Weak | StoreOrder::Relaxed(_))
-            }
-            _ => false,
+        let loads = |op: &Op| {
+            matches!(op, Op::Load { order, dst, .. }
+                if dst.len() > 1 && !matches!(order, LoadOrder::Weak | LoadOrder::Relaxed(_)))
         };
+        let stores = |op: &Op| {
+            matches!(op, Op::Store { order, src, .. }
+                if src.len() > 1 && !matches!(order, StoreOrder::Weak | StoreOrder::Relaxed(_)))
+        };
+        let whole = |t: &&Touch| body.get(t.at).is_some_and(|i| loads(&i.op) || stores(&i.op));
         let together: Vec<&Touch> = self.view.cells.compiled[thread].iter().filter(whole).collect();
         let some: BTreeSet<usize> =
             together.iter().filter(|t| self.kept.contains(&t.cell)).map(|t| t.at).collect();

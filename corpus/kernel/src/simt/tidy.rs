@@ -2,21 +2,22 @@
 //!
 //! A weak load whose value is not used orders nothing. All other accesses stay.
 
-use moire_program::ir::{Instr, Label, LoadOrder, Op, Operand, Reg, Thread};
+use moire_program::ir::{Goes, Instr, Label, LoadOrder, Op, Operand, Reg, Thread};
 use moire_program::registers::{rewrite, uses};
 
 /// Removes dead arithmetic, dead weak loads and idle jumps, and renumbers registers. Makes one label for each jump target.
 pub(super) fn tidy(mut thread: Thread) -> Thread {
     loop {
         let live = live(&thread);
-        let dead = |at: usize, i: &Instr| match &i.op {
-            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } => {
-                unread(&live[at + 1], &i.op)
-            }
-            Op::Load { order: LoadOrder::Weak, .. } => unread(&live[at + 1], &i.op),
-            Op::Bra { target } => *target == at + 1,
-            Op::Exit => at + 1 == thread.body.len(),
-            _ => false,
+        let computes = |op: &Op| {
+            let reads = matches!(op, Op::Load { order: LoadOrder::Weak, .. });
+            reads || matches!(op, Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. })
+        };
+        let dead = |at: usize, i: &Instr| match i.op.goes() {
+            Goes::To(target) => target == at + 1,
+            Goes::End => at + 1 == thread.body.len(),
+            Goes::On => computes(&i.op) && unread(&live[at + 1], &i.op),
+            Goes::Opens | Goes::Closes => false,
         };
         let keep: Vec<bool> = thread.body.iter().enumerate().map(|(at, i)| !dead(at, i)).collect();
         if keep.iter().all(|k| *k) {

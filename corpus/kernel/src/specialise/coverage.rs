@@ -317,7 +317,17 @@ fn core(op: &Op) -> Option<Class> {
         | Op::Tcgen05(Tcgen05::Load(_))
         | Op::Tile(_) => None,
         Op::Store { order: StoreOrder::Weak, .. } | Op::Tcgen05(Tcgen05::Store(_)) => Some(Class::Stores),
-        _ => Some(Class::Synchronises),
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => Some(Class::Synchronises),
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
+            Some(Class::Synchronises)
+        }
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {
+            Some(Class::Synchronises)
+        }
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {
+            Some(Class::Synchronises)
+        }
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Control(_) => Some(Class::Synchronises),
     }
 }
 

@@ -22,7 +22,7 @@ use super::known::loops::spans;
 use super::known::strides::base;
 use crate::ptx::{Kernel, Sort, Statement, What, sort};
 use moire_isa::kinds::Space as In;
-use moire_program::ir::{LoadOrder, Op, Reg, Space, StoreOrder};
+use moire_program::ir::{Access, Op, Reg, Space, StoreOrder};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Something that some launch should do.
@@ -439,10 +439,8 @@ fn chained(kernel: &Kernel, slices: &Slices<'_>) -> BTreeMap<u32, usize> {
 
 /// The registers that say where a statement acts.
 fn placing(statement: &Statement) -> Vec<Reg> {
-    match &statement.what {
-        What::Core(Op::AsyncCopy(_)) => effects(statement).1,
-        _ => base(statement).into_iter().collect(),
-    }
+    let copies = matches!(statement.what, What::Core(Op::AsyncCopy(_)));
+    if copies { effects(statement).1 } else { base(statement).into_iter().collect() }
 }
 
 /// The lines that say that they access global memory.
@@ -457,19 +455,19 @@ fn is_global(space: Space) -> bool {
 
 /// Whether a statement synchronises through global memory.
 fn meets_others(statement: &Statement) -> bool {
-    match &statement.what {
-        What::Core(Op::Load { order, space, .. }) => *order != LoadOrder::Weak && is_global(*space),
-        What::Core(Op::Store { order, space, .. }) => *order != StoreOrder::Weak && is_global(*space),
-        What::Core(Op::Rmw { space, .. }) => is_global(*space),
-        _ => false,
-    }
+    let What::Core(op) = &statement.what else { return false };
+    let strong = op.access().is_some_and(Access::is_strong) && !matches!(op, Op::Mbarrier(_));
+    strong && op.place().is_some_and(|(space, _)| is_global(space))
 }
 
 /// Whether a statement stores data outside shared memory.
 fn stores_away(statement: &Statement) -> bool {
     match &statement.what {
-        What::Core(Op::Store { order, space, .. }) => *order == StoreOrder::Weak && is_global(*space),
-        What::Core(Op::AsyncCopy(_)) => true,
+        What::Core(op) => {
+            let weak = op.access() == Some(Access::Store(StoreOrder::Weak));
+            let away = weak && op.place().is_some_and(|(space, _)| is_global(space));
+            away || matches!(op, Op::AsyncCopy(_))
+        }
         What::Plain(instr) => match sort(instr) {
             Sort::Store(st) => matches!(st.space, In::Global | In::Generic),
             Sort::StoreAway(_) | Sort::StoreRange(_) | Sort::Call(_) => true,

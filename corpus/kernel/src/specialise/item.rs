@@ -150,15 +150,11 @@ impl Placed {
                 return Some((touch, Agreed { line: self.line, start: *start, end: *end, numbers }));
             }
             Item::Data { manner: Manner::Agreed(numbers), touch, .. } => (touch, numbers.clone()),
-            Item::Op { op, touches } => match (op.as_ref(), touches.as_slice()) {
-                (Op::Store { src, .. }, [touch]) if touch.kind == Kind::Agreed => (
-                    touch,
-                    src.iter()
-                        .filter_map(|s| if let Operand::Imm(n) = s { Some(*n) } else { None })
-                        .collect(),
-                ),
-                _ => return None,
-            },
+            Item::Op { op, touches } => {
+                let (Op::Store { src, .. }, [touch]) = (op.as_ref(), touches.as_slice()) else { return None };
+                let number = |s: &Operand| if let Operand::Imm(n) = s { Some(*n) } else { None };
+                (touch.kind == Kind::Agreed).then(|| (touch, src.iter().filter_map(number).collect()))?
+            }
             _ => return None,
         };
         let [(start, end)] = touch.ranges.as_slice() else { return None };

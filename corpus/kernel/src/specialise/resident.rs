@@ -7,7 +7,7 @@ use super::item::{Item, Note, Placed};
 use super::launch::Here;
 use super::residual::apart::uses;
 use super::touch::{Mem, Touch};
-use moire_program::ir::{LoadOrder, Op};
+use moire_program::ir::{Access, Op};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The lines at which a cluster waits for another one.
@@ -69,11 +69,10 @@ fn turning(trace: &[Placed]) -> impl Iterator<Item = &Placed> {
 /// What a strong read touches.
 fn polled(item: &Item) -> &[Touch] {
     match item {
-        Item::Op { op, touches } => match op.as_ref() {
-            Op::Load { order: LoadOrder::Weak, .. } => &[],
-            Op::Load { .. } | Op::Rmw { .. } => touches,
-            _ => &[],
-        },
+        Item::Op { op, touches } => {
+            let reads = matches!(op.as_ref(), Op::Load { .. } | Op::Rmw { .. });
+            if reads && op.access().is_some_and(Access::is_strong) { touches } else { &[] }
+        }
         _ => &[],
     }
 }

@@ -29,12 +29,9 @@ pub(super) fn taken(kernel: &Kernel, items: &[Vec<Placed>]) -> Vec<Note> {
         out.push(Note::new(0, text));
     }
     let reads = |placed: &Placed| -> Vec<Mem> {
-        match &placed.item {
-            Item::Op { op, touches } if matches!(**op, Op::Load { .. } | Op::Rmw { .. }) => {
-                touches.iter().map(|t| t.mem).collect()
-            }
-            _ => Vec::new(),
-        }
+        let Item::Op { op, touches } = &placed.item else { return Vec::new() };
+        let reads = matches!(**op, Op::Load { .. } | Op::Rmw { .. });
+        touches.iter().filter(|_| reads).map(|t| t.mem).collect()
     };
     let read: BTreeSet<Mem> = items.iter().flatten().flat_map(reads).collect();
     let zero: Vec<String> =

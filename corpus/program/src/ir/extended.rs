@@ -1,6 +1,6 @@
 //! Questions to any instruction: its name, where it goes on, the memory it names, its order, its mask, its CTA group.
 
-use super::{Address, Control, CtaGroup, LoadOrder, Op, Operand, Space, StoreOrder, Tcgen05};
+use super::{Address, Control, CtaGroup, LoadOrder, MbarrierOp, Op, Operand, Space, StoreOrder, Tcgen05};
 
 /// Where a thread goes on behind an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,15 @@ impl Op {
             Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
             Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => None,
             Op::Bra { .. } | Op::Exit => None,
+        }
+    }
+
+    /// Whether it only reads, and something strong: a load with an order, or a wait for an mbarrier.
+    pub fn is_strong_read(&self) -> bool {
+        match self.access() {
+            Some(Access::Load(order)) => order != LoadOrder::Weak,
+            Some(Access::Update) => matches!(self, Op::Mbarrier(m) if matches!(m.op, MbarrierOp::Wait(_))),
+            Some(Access::Store(_)) | None => false,
         }
     }
 

@@ -221,6 +221,11 @@ impl Tcgen05 {
         one || matches!(self, Tcgen05::Commit(_))
     }
 
+    /// Whether the lanes of a warp execute it together, as `.sync.aligned` says.
+    pub fn by_the_warp(&self) -> bool {
+        !self.by_one_thread() && !matches!(self, Tcgen05::FenceBefore | Tcgen05::FenceAfter)
+    }
+
     /// The qualifier that must be the same in a whole kernel.
     pub fn group(&self) -> Option<CtaGroup> {
         match self {

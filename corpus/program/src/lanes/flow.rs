@@ -168,19 +168,10 @@ fn effect(part: &Part<'_>, mut state: State, pc: usize) -> State {
     state
 }
 
-/// Whether an instruction only reads something strong.
-pub(super) fn strong_read(op: &Op) -> bool {
-    match op.access() {
-        Some(Access::Load(order)) => order != LoadOrder::Weak,
-        Some(Access::Update) => matches!(op, Op::Mbarrier(m) if matches!(m.op, MbarrierOp::Wait(_))),
-        Some(Access::Store(_)) | None => false,
-    }
-}
-
 /// Whether an instruction asks in a loop for what others do: a late lane may find that what it waits for is over.
 fn waits(code: &Thread, pc: usize) -> bool {
     let again = |(at, i): (usize, &Instr)| matches!(i.op, Op::Bra { target } if target <= pc && pc <= at);
-    strong_read(&code.body[pc].op) && code.body.iter().enumerate().any(again)
+    code.body[pc].op.is_strong_read() && code.body.iter().enumerate().any(again)
 }
 
 /// Whether all lanes of the part meet at an instruction. Behind it none is late for what stands before it.

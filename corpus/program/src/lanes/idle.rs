@@ -10,7 +10,7 @@
 //! the tensor cores for the whole warp that only one of them executes, keeps both.
 
 use super::control::Runs;
-use super::flow::{elected, strong_read};
+use super::flow::elected;
 use super::part::{Part, State};
 use super::planted::Planted;
 use super::value::Val;
@@ -109,7 +109,7 @@ fn rendezvous(op: &Op) -> bool {
 /// Whether an instruction only waits, or orders what its own lane did.
 fn idle(op: &Op) -> bool {
     match op {
-        Op::Load { .. } | Op::Mbarrier(_) => strong_read(op),
+        Op::Load { .. } | Op::Mbarrier(_) => op.is_strong_read(),
         Op::Bar { kind, .. } => *kind == BarKind::Sync,
         Op::WarpSync { .. } | Op::ClusterArrive { .. } | Op::ClusterWait => true,
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence => true,

@@ -6,7 +6,6 @@
 //! A *peek* is a try-wait whose result guards nothing but a wait for the same phase of the same mbarrier. A lane whose peek
 //! succeeds and one that waits know the same and go on at the same place.
 
-use super::flow::strong_read;
 use crate::ir::{Control, Goes, Guard, Instr, Mbarrier, MbarrierOp, Op, Reg, Thread};
 use crate::registers::{only_registers, uses};
 
@@ -64,7 +63,7 @@ fn spins(code: &Thread, from: usize, to: usize) -> Option<Vec<usize>> {
 
 /// Whether an instruction only reads something strong, or computes in registers of its lane.
 fn idle(instr: &Instr) -> bool {
-    let reads = matches!(instr.op, Op::Load { .. } | Op::Mbarrier(_)) && strong_read(&instr.op);
+    let reads = matches!(instr.op, Op::Load { .. } | Op::Mbarrier(_)) && instr.op.is_strong_read();
     let always = reads || matches!(instr.op, Op::Fence { .. } | Op::ProxyFence(_));
     let ignored = matches!(instr.op, Op::Control(Control::Ignored(_)));
     ignored || only_registers(&instr.op) || (always && instr.guard.is_none())

@@ -184,7 +184,15 @@ fn touched(op: &Op) -> Vec<(&Address, Does)> {
             };
             access.elements.iter().map(|e| (&e.addr, does(e))).collect()
         }
-        _ => Vec::new(),
+        Op::Tile(_) | Op::Bra { .. } | Op::Exit => Vec::new(),
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => Vec::new(),
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => Vec::new(),
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => Vec::new(),
+        // A program with one of these has no unobserved access.
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Mbarrier(_) => {
+            Vec::new()
+        }
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Control(_) => Vec::new(),
     }
 }
 

@@ -60,7 +60,12 @@ fn compute<V: View>(m: &mut Machine<'_, V>, op: &Op) {
                 m.regs[dst.index()] = RegState { value: leader, deps: mask.deps };
             }
         }
-        _ => {}
+        // These touch more than registers.
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => {}
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Control(_) => {}
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {}
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => {}
     }
 }
 

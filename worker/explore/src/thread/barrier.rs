@@ -99,6 +99,7 @@ fn barrier_use<V: View>(m: &Machine<'_, V>, instr: &Instr) -> Result<(BarrierUse
         given: 0,
         from: [0; 2],
     };
+    let none = Err(TraceEnd::Unsupported("this barrier".into(), instr.line));
     match &instr.op {
         Op::Bar { kind, id, count, instance } => {
             let (id, mut deps) = known(*id)?;
@@ -134,6 +135,10 @@ fn barrier_use<V: View>(m: &Machine<'_, V>, instr: &Instr) -> Result<(BarrierUse
             let mask = u32::try_from(mask & 0xffff_ffff).expect("32 bits are left");
             Ok((plain(BarrierObject::Warp { mask }, true, true), deps, false))
         }
-        _ => Err(TraceEnd::Unsupported("this barrier".into(), instr.line)),
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => none,
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Control(_) => none,
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => none,
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => none,
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => none,
     }
 }

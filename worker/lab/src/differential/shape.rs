@@ -1,6 +1,6 @@
 //! Static traits of a program, for the histogram of a campaign.
 
-use moire_program::ir::{Op, Operand, Program, Reg, SymbolId};
+use moire_program::ir::{Access, Op, Operand, Program, Reg, SymbolId};
 use std::collections::BTreeSet;
 
 /// Static traits of a program.
@@ -55,7 +55,22 @@ impl Shape {
                         shape.dependency |= guard;
                         shape.awaits |= *target <= pc;
                     }
-                    _ => {}
+                    // Programs of this shape have none of these, or they pass nothing on.
+                    Op::Mov { .. }
+                    | Op::Alu { .. }
+                    | Op::Setp { .. }
+                    | Op::Selp { .. }
+                    | Op::Mapa { .. }
+                    | Op::Mbarrier(_)
+                    | Op::Exit => {}
+                    Op::MultimemLoad { .. }
+                    | Op::MultimemStore { .. }
+                    | Op::MultimemRed { .. }
+                    | Op::Tile(_)
+                    | Op::Control(_) => {}
+                    Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {}
+                    Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
+                    Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) => {}
                 }
             }
         }
@@ -73,11 +88,12 @@ fn passages(program: &Program) -> Vec<BTreeSet<(u16, u16)>> {
         .map(|thread| {
             let (mut read, mut out) = (BTreeSet::new(), BTreeSet::new());
             for instr in &thread.body {
-                let (reads, writes) = match &instr.op {
-                    Op::Load { addr, .. } => (named(addr.base), None),
-                    Op::Store { addr, .. } => (None, named(addr.base)),
-                    Op::Rmw { addr, .. } => (named(addr.base), named(addr.base)),
-                    _ => (None, None),
+                let place = instr.op.place().and_then(|(_, addr)| named(addr.base));
+                let (reads, writes) = match instr.op.access() {
+                    Some(Access::Load(_)) => (place, None),
+                    Some(Access::Store(_)) => (None, place),
+                    Some(Access::Update) => (place, place),
+                    None => (None, None),
                 };
                 out.extend(writes.into_iter().flat_map(|w| read.iter().map(move |r| (*r, w))));
                 read.extend(reads);

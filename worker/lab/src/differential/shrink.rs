@@ -1,6 +1,6 @@
 //! Shrinks a failing program: drops threads and instructions and weakens qualifiers as long as it still fails.
 
-use moire_program::ir::{LoadOrder, Op, Program, RmwOrder, StoreOrder};
+use moire_program::ir::{LoadOrder, Op, Order, Program, RmwOrder, StoreOrder};
 
 /// Drops or weakens one thing at a time, greedily, as long as the program still fails.
 pub fn shrink(program: &Program, fails: &mut dyn FnMut(&Program) -> bool) -> Program {
@@ -41,22 +41,13 @@ fn candidates(p: &Program) -> Vec<Program> {
                 continue;
             }
             let mut q = p.clone();
-            let changed = match &mut q.threads[t].body[at].op {
-                Op::Load { order, .. } if *order != LoadOrder::Weak => {
-                    *order = LoadOrder::Weak;
-                    true
-                }
-                Op::Store { order, .. } if *order != StoreOrder::Weak => {
-                    *order = StoreOrder::Weak;
-                    true
-                }
-                Op::Rmw { order, .. } if *order != RmwOrder::Relaxed => {
-                    *order = RmwOrder::Relaxed;
-                    true
-                }
-                _ => false,
-            };
-            if changed {
+            match q.threads[t].body[at].op.order_mut() {
+                Some(Order::Load(order)) => *order = LoadOrder::Weak,
+                Some(Order::Store(order)) => *order = StoreOrder::Weak,
+                Some(Order::Update(order) | Order::Reduction(order)) => *order = RmwOrder::Relaxed,
+                Some(Order::Fence(_) | Order::Flag(_)) | None => {}
+            }
+            if q != *p {
                 out.push(q);
             }
         }

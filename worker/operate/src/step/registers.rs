@@ -37,7 +37,14 @@ fn result(e: &Engine<'_>, s: &State, at: At<'_>) -> Option<(Reg, Val)> {
         Op::Mapa { dst, src, rank, .. } => {
             (*dst, two(&|a, r| e.layout.mapped(a, low(r, 32), at.thread).unwrap_or(0), *src, *rank))
         }
-        _ => return None,
+        // These touch more than registers.
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => return None,
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Control(_) => {
+            return None;
+        }
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => return None,
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => return None,
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => return None,
     })
 }
 

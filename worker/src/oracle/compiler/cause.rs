@@ -89,19 +89,14 @@ pub(super) fn repeated(source: &Program) -> Option<Program> {
 }
 
 fn access(instr: &Instr) -> Option<&TileAccess> {
-    match &instr.op {
-        Op::Tile(TileOp::Access(access)) => Some(access),
-        _ => None,
-    }
+    if let Op::Tile(TileOp::Access(access)) = &instr.op { Some(access) } else { None }
 }
 
 /// The register of a load of one element.
 fn scalar(thread: &Thread, at: usize) -> Option<Reg> {
     let access = access(thread.body.get(at)?)?;
-    match (access.kind, access.elements.as_slice()) {
-        (TileKind::Load(_), [one]) => one.dst,
-        _ => None,
-    }
+    let (TileKind::Load(_), [one]) = (access.kind, access.elements.as_slice()) else { return None };
+    one.dst
 }
 
 fn arithmetic(op: &Op) -> bool {
@@ -120,11 +115,14 @@ fn operands(element: &mut TileElement) -> impl Iterator<Item = &mut Reg> {
 
 /// Registers of arithmetic.
 fn named(op: &mut Op) -> impl Iterator<Item = &mut Reg> {
-    let (dst, sources, when) = match op {
-        Op::Mov { dst, src, .. } => (Some(dst), [Some(src), None], None),
-        Op::Alu { dst, a, b, .. } | Op::Setp { dst, a, b, .. } => (Some(dst), [Some(a), Some(b)], None),
-        Op::Selp { dst, a, b, p, .. } => (Some(dst), [Some(a), Some(b)], Some(p)),
-        _ => (None, [None, None], None),
+    let (dst, sources, when) = if let Op::Mov { dst, src, .. } = op {
+        (Some(dst), [Some(src), None], None)
+    } else if let Op::Alu { dst, a, b, .. } | Op::Setp { dst, a, b, .. } = op {
+        (Some(dst), [Some(a), Some(b)], None)
+    } else if let Op::Selp { dst, a, b, p, .. } = op {
+        (Some(dst), [Some(a), Some(b)], Some(p))
+    } else {
+        (None, [None, None], None)
     };
     let [a, b] = sources.map(|o| o.and_then(register));
     [dst, a, b, when].into_iter().flatten()

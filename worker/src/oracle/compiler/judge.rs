@@ -334,9 +334,8 @@ impl Asked<'_> {
 }
 
 fn accesses(thread: &Thread) -> impl Iterator<Item = &TileAccess> {
-    thread.body.iter().filter_map(|i| match &i.op {
-        Op::Tile(TileOp::Access(access)) => Some(access.as_ref()),
-        _ => None,
+    thread.body.iter().filter_map(|i| {
+        if let Op::Tile(TileOp::Access(access)) = &i.op { Some(access.as_ref()) } else { None }
     })
 }
 

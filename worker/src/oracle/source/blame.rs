@@ -5,7 +5,7 @@
 //! instruction, an order was. The instruction is the first one that suffices alone.
 
 use super::judge::{Asked, Judged};
-use moire_program::ir::{FenceOrder, Instr, LoadOrder, Op, Program, RmwOrder, Scope, StoreOrder};
+use moire_program::ir::{FenceOrder, Instr, LoadOrder, Op, Order, Program, RmwOrder, Scope, StoreOrder};
 use moire_source::{Access, Space, Step};
 
 /// What is given back to an instruction.
@@ -89,42 +89,23 @@ fn suffices(asked: &Asked<'_>, places: &[(usize, usize)], gift: Gift) -> bool {
 
 fn strengthen(op: &mut Op, gift: Gift) {
     let whole = gift == Gift::Order;
-    match op {
-        Op::Load { order, .. } => {
-            *order = match *order {
-                LoadOrder::Relaxed(_) if !whole => LoadOrder::Relaxed(Scope::Sys),
-                LoadOrder::Acquire(_) if !whole => LoadOrder::Acquire(Scope::Sys),
-                other if !whole => other,
-                LoadOrder::Relaxed(_) | LoadOrder::Acquire(_) | LoadOrder::Volatile => {
-                    LoadOrder::Acquire(Scope::Sys)
-                }
-                other => other,
-            };
+    let plain = matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Fence { .. });
+    if let Some(scope) = op.scope_mut().filter(|_| plain) {
+        *scope = Scope::Sys;
+    }
+    match op.order_mut().filter(|_| plain && whole) {
+        Some(Order::Load(order @ (LoadOrder::Relaxed(_) | LoadOrder::Volatile))) => {
+            *order = LoadOrder::Acquire(Scope::Sys);
         }
-        Op::Store { order, .. } => {
-            *order = match *order {
-                StoreOrder::Relaxed(_) if !whole => StoreOrder::Relaxed(Scope::Sys),
-                StoreOrder::Release(_) if !whole => StoreOrder::Release(Scope::Sys),
-                other if !whole => other,
-                StoreOrder::Relaxed(_) | StoreOrder::Release(_) | StoreOrder::Volatile => {
-                    StoreOrder::Release(Scope::Sys)
-                }
-                other => other,
-            };
+        Some(Order::Store(order @ (StoreOrder::Relaxed(_) | StoreOrder::Volatile))) => {
+            *order = StoreOrder::Release(Scope::Sys);
         }
-        Op::Rmw { red, order, scope, .. } => {
-            *scope = Scope::Sys;
-            if whole {
-                (*order, *red) = (RmwOrder::AcqRel, false);
-            }
-        }
-        Op::Fence { order, scope } => {
-            *scope = Scope::Sys;
-            if whole {
-                *order = FenceOrder::Sc;
-            }
-        }
-        _ => {}
+        Some(Order::Update(order) | Order::Reduction(order)) => *order = RmwOrder::AcqRel,
+        Some(Order::Fence(order)) => *order = FenceOrder::Sc,
+        Some(Order::Load(_) | Order::Store(_) | Order::Flag(_)) | None => {}
+    }
+    if let Op::Rmw { red, .. } = op {
+        *red &= !whole;
     }
 }
 
@@ -140,7 +121,16 @@ fn mnemonic(op: &Op) -> &'static str {
         Op::Rmw { op: AtomOp::Exch, .. } => "atom.exch",
         Op::Rmw { .. } => "atom",
         Op::Fence { .. } => "fence",
-        _ => "",
+        // Compilers write no others for source programs.
+        Op::MultimemLoad { .. }
+        | Op::MultimemStore { .. }
+        | Op::MultimemRed { .. }
+        | Op::Mbarrier(_)
+        | Op::Tile(_) => "",
+        Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) | Op::Control(_) => "",
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => "",
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => "",
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => "",
     }
 }
 

@@ -109,29 +109,31 @@ fn touch(at: usize, element: usize, does: Does, group: u64) -> Touch {
 fn tile(program: &Program, thread: &Thread) -> Done<Vec<Raw>> {
     let (mut out, makers) = (Vec::new(), makers(thread));
     for (at, instr) in thread.body.iter().enumerate() {
-        match &instr.op {
-            Op::Mov { .. }
-            | Op::Alu { .. }
-            | Op::Setp { .. }
-            | Op::Selp { .. }
-            | Op::Bra { .. }
-            | Op::Exit => {}
-            Op::Tile(TileOp::Token(_)) => {}
-            Op::Tile(TileOp::Access(access)) => {
-                let does = match access.kind {
-                    TileKind::Load(_) => Does::Read,
-                    TileKind::Store(_) => Does::Write,
-                    TileKind::Rmw { .. } => Does::Update,
-                };
-                for (i, e) in access.elements.iter().enumerate() {
-                    let (key, from, to) = place(program, thread, e.addr, access.ty.bytes())?;
-                    let group = number(&(at, e.mask.map(|m| recipe(thread, &makers, m, DEPTH))));
-                    let value =
-                        if let (Some(Operand::Imm(v)), Does::Write) = (e.a, does) { Some(v) } else { None };
-                    out.push((Touch { value, dst: e.dst, ..touch(at, i, does, group) }, key, from, to));
-                }
+        let Op::Tile(TileOp::Access(access)) = &instr.op else {
+            let quiet = matches!(
+                instr.op,
+                Op::Mov { .. }
+                    | Op::Alu { .. }
+                    | Op::Setp { .. }
+                    | Op::Selp { .. }
+                    | Op::Bra { .. }
+                    | Op::Exit
+            );
+            if quiet || matches!(instr.op, Op::Tile(TileOp::Token(_))) {
+                continue;
             }
-            _ => return Err(Refusal::about("this instruction of a tile block")),
+            return Err(Refusal::about("this instruction of a tile block"));
+        };
+        let does = match access.kind {
+            TileKind::Load(_) => Does::Read,
+            TileKind::Store(_) => Does::Write,
+            TileKind::Rmw { .. } => Does::Update,
+        };
+        for (i, e) in access.elements.iter().enumerate() {
+            let (key, from, to) = place(program, thread, e.addr, access.ty.bytes())?;
+            let group = number(&(at, e.mask.map(|m| recipe(thread, &makers, m, DEPTH))));
+            let value = if let (Some(Operand::Imm(v)), Does::Write) = (e.a, does) { Some(v) } else { None };
+            out.push((Touch { value, dst: e.dst, ..touch(at, i, does, group) }, key, from, to));
         }
     }
     Ok(out)
@@ -178,7 +180,14 @@ fn simt(program: &Program, thread: &Thread) -> Done<Vec<Raw>> {
                 let (key, from, to) = place(program, thread, *addr, ty.bytes())?;
                 out.push((Touch { dst: *dst, ..touch(at, 0, Does::Update, number(&window)) }, key, from, to));
             }
-            _ => {}
+            // These access nothing, or [`wall`] refuses them.
+            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {}
+            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {}
+            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
+            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Mbarrier(_) => {
+            }
+            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => {}
+            Op::Bra { .. } | Op::Exit => {}
         }
         window += usize::from(wall);
     }
@@ -206,8 +215,18 @@ fn wall(op: &Op) -> Done<bool> {
         Op::Bar { .. } => {
             return Err(Refusal::about("a barrier that not all threads of the CTA take part in alike"));
         }
-        other => {
-            return Err(Refusal::about(other.extended().unwrap_or("this instruction of a compiled thread")));
+        Op::WarpSync { .. } | Op::Mapa { .. } | Op::MbarrierInitFence | Op::Mbarrier(_) => {
+            return refused(op);
+        }
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::ProxyOrder(_) => {
+            return refused(op);
+        }
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => {
+            return refused(op);
         }
     })
+}
+
+fn refused(op: &Op) -> Done<bool> {
+    Err(Refusal::about(op.extended().unwrap_or("this instruction of a compiled thread")))
 }

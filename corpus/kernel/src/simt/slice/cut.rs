@@ -97,27 +97,26 @@ fn thread(thread: &Thread, touches: &[Touch], kept: &BTreeSet<usize>) -> Done<Th
 fn split(instr: &Instr, stay: &BTreeSet<usize>) -> Done<Vec<Instr>> {
     let whole = |count: usize| stay.len() == count;
     let one = |op: Op| Instr { op, ..instr.clone() };
-    Ok(match &instr.op {
-        Op::Load { dst, .. } if whole(dst.len()) => vec![instr.clone()],
-        Op::Store { src, .. } if whole(src.len()) => vec![instr.clone()],
-        Op::Rmw { .. } if whole(1) => vec![instr.clone()],
-        Op::Rmw { .. } => Vec::new(),
-        Op::Load { order, proxy, space, ty, dst, addr } => {
-            let part = |i: &usize| {
-                let (order, proxy, space, ty) = (*order, *proxy, *space, *ty);
-                let addr = behind(*addr, *i, ty.bytes())?;
-                Ok(one(Op::Load { order, proxy, space, ty, dst: vec![dst[*i]], addr }))
-            };
-            stay.iter().map(part).collect::<Done<_>>()?
-        }
-        Op::Store { order, proxy, space, ty, addr, src } => {
-            let part = |i: &usize| {
-                let (order, proxy, space, ty) = (*order, *proxy, *space, *ty);
-                let addr = behind(*addr, *i, ty.bytes())?;
-                Ok(one(Op::Store { order, proxy, space, ty, src: vec![src[*i]], addr }))
-            };
-            stay.iter().map(part).collect::<Done<_>>()?
-        }
-        _ => vec![instr.clone()],
-    })
+    if let Op::Load { order, proxy, space, ty, dst, addr } = &instr.op
+        && !whole(dst.len())
+    {
+        let part = |i: &usize| {
+            let (order, proxy, space, ty) = (*order, *proxy, *space, *ty);
+            let addr = behind(*addr, *i, ty.bytes())?;
+            Ok(one(Op::Load { order, proxy, space, ty, dst: vec![dst[*i]], addr }))
+        };
+        return stay.iter().map(part).collect();
+    }
+    if let Op::Store { order, proxy, space, ty, addr, src } = &instr.op
+        && !whole(src.len())
+    {
+        let part = |i: &usize| {
+            let (order, proxy, space, ty) = (*order, *proxy, *space, *ty);
+            let addr = behind(*addr, *i, ty.bytes())?;
+            Ok(one(Op::Store { order, proxy, space, ty, src: vec![src[*i]], addr }))
+        };
+        return stay.iter().map(part).collect();
+    }
+    let goes = matches!(instr.op, Op::Rmw { .. }) && !whole(1);
+    Ok(if goes { Vec::new() } else { vec![instr.clone()] })
 }

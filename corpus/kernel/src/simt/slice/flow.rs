@@ -28,15 +28,15 @@ pub(super) struct Flows {
 
 /// The operands and the mask of one element of an access.
 fn wanted(op: &Op, touch: &Touch) -> (Vec<Operand>, Option<Reg>) {
-    match op {
-        Op::Store { src, .. } => (src.get(touch.element).copied().into_iter().collect(), None),
-        Op::Rmw { a, b, .. } => (std::iter::once(*a).chain(*b).collect(), None),
-        Op::Tile(TileOp::Access(access)) => match access.elements.get(touch.element) {
-            Some(e) => (e.a.into_iter().chain(e.b).collect(), e.mask),
-            None => (Vec::new(), None),
-        },
-        _ => (Vec::new(), None),
+    if let Op::Store { src, .. } = op {
+        return (src.get(touch.element).copied().into_iter().collect(), None);
     }
+    if let Op::Rmw { a, b, .. } = op {
+        return (std::iter::once(*a).chain(*b).collect(), None);
+    }
+    let Op::Tile(TileOp::Access(access)) = op else { return (Vec::new(), None) };
+    let element = access.elements.get(touch.element);
+    element.map_or((Vec::new(), None), |e| (e.a.into_iter().chain(e.b).collect(), e.mask))
 }
 
 fn registers(operands: Vec<Operand>) -> impl Iterator<Item = Reg> {
@@ -46,9 +46,10 @@ fn registers(operands: Vec<Operand>) -> impl Iterator<Item = Reg> {
 /// Registers that decide branches or choose tokens.
 fn control(thread: &Thread) -> impl Iterator<Item = Reg> {
     thread.body.iter().flat_map(|instr| {
-        let choice = match &instr.op {
-            Op::Tile(TileOp::Token(TileToken::Choose { when, .. })) => Some(*when),
-            _ => None,
+        let choice = if let Op::Tile(TileOp::Token(TileToken::Choose { when, .. })) = &instr.op {
+            Some(*when)
+        } else {
+            None
         };
         let access = matches!(instr.op, Op::Load { .. } | Op::Store { .. } | Op::Mov { .. } | Op::Alu { .. })
             || matches!(instr.op, Op::Setp { .. } | Op::Selp { .. } | Op::Rmw { .. });
@@ -163,19 +164,17 @@ pub(super) fn class(thread: &Thread, touches: &[Touch], looked: &BTreeSet<usize>
     let mut hasher = DefaultHasher::new();
     for instr in &thread.body {
         let mut op = instr.op.clone();
-        match &mut op {
-            Op::Load { addr, .. } | Op::Rmw { addr, .. } => addr.offset = 0,
-            Op::Store { addr, src, .. } => {
-                addr.offset = 0;
-                src.iter_mut().for_each(blank);
-            }
-            Op::Mov { dst, src, .. } if !decisive.contains(dst) => blank(src),
-            Op::Alu { dst, a, b, .. } | Op::Setp { dst, a, b, .. } | Op::Selp { dst, a, b, .. }
-                if !decisive.contains(dst) =>
-            {
-                [a, b].into_iter().for_each(blank);
-            }
-            _ => {}
+        if let Op::Load { addr, .. } | Op::Rmw { addr, .. } | Op::Store { addr, .. } = &mut op {
+            addr.offset = 0;
+        }
+        if let Op::Store { src, .. } = &mut op {
+            src.iter_mut().for_each(blank);
+        } else if let Op::Mov { dst, src, .. } = &mut op {
+            Some(src).filter(|_| !decisive.contains(dst)).into_iter().for_each(blank);
+        } else if let Op::Alu { dst, a, b, .. } | Op::Setp { dst, a, b, .. } | Op::Selp { dst, a, b, .. } =
+            &mut op
+        {
+            [a, b].into_iter().filter(|_| !decisive.contains(dst)).for_each(blank);
         }
         format!("{:?}{op:?}", instr.guard).hash(&mut hasher);
     }
@@ -203,12 +202,13 @@ pub(super) fn recipe(thread: &Thread, makers: &Makers, reg: Reg, depth: usize) -
         return hasher.finish();
     };
     // Each element has its own instruction, so its operation is hashed and not its place.
-    match &instr.op {
-        Op::Alu { op, ty, .. } => format!("{op:?}{ty:?}"),
-        Op::Setp { op, ty, .. } => format!("{op:?}{ty:?}"),
-        _ => String::new(),
+    if let Op::Alu { op, ty, .. } = &instr.op {
+        format!("{op:?}{ty:?}").hash(&mut hasher);
+    } else if let Op::Setp { op, ty, .. } = &instr.op {
+        format!("{op:?}{ty:?}").hash(&mut hasher);
+    } else {
+        String::new().hash(&mut hasher);
     }
-    .hash(&mut hasher);
     for source in sources(&instr.op) {
         match source {
             Operand::Reg(r) if depth > 0 => recipe(thread, makers, r, depth - 1).hash(&mut hasher),
@@ -219,10 +219,13 @@ pub(super) fn recipe(thread: &Thread, makers: &Makers, reg: Reg, depth: usize) -
 }
 
 fn sources(op: &Op) -> Vec<Operand> {
-    match op {
-        Op::Mov { src, .. } => vec![*src],
-        Op::Alu { a, b, .. } | Op::Setp { a, b, .. } => vec![*a, *b],
-        Op::Selp { a, b, p, .. } => vec![*a, *b, Operand::Reg(*p)],
-        _ => Vec::new(),
+    if let Op::Mov { src, .. } = op {
+        vec![*src]
+    } else if let Op::Alu { a, b, .. } | Op::Setp { a, b, .. } = op {
+        vec![*a, *b]
+    } else if let Op::Selp { a, b, p, .. } = op {
+        vec![*a, *b, Operand::Reg(*p)]
+    } else {
+        Vec::new()
     }
 }

@@ -245,9 +245,17 @@ fn core(op: &Op, out: &mut Depends) -> bool {
             out.thread = true;
             true
         }
-        _ => {
-            out.data = true;
-            false
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => data(out),
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Control(_) => {
+            data(out)
         }
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => data(out),
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => data(out),
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => data(out),
     }
+}
+
+fn data(out: &mut Depends) -> bool {
+    out.data = true;
+    false
 }

@@ -86,12 +86,13 @@ impl Equal {
     fn result(&self, statement: &Statement, read: &[Reg], butterflies: &[(Reg, Butterfly)]) -> u8 {
         let all = || read.iter().fold(0, |bits, r| bits | self.of(*r));
         match &statement.what {
-            What::Core(op) => match op {
-                Op::Load { order: LoadOrder::Weak, space, .. } if *space != Space::Generic => all(),
-                Op::Mov { .. } | Op::Alu { .. } => all(),
-                Op::Setp { .. } | Op::Selp { .. } => all(),
-                _ => ALL,
-            },
+            What::Core(op) => {
+                let computes =
+                    matches!(op, Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. });
+                let loads =
+                    matches!(op, Op::Load { order: LoadOrder::Weak, space, .. } if *space != Space::Generic);
+                if computes || loads { all() } else { ALL }
+            }
             What::Plain(instr) => match sort(instr) {
                 Sort::Computes(sum) => self.computed(instr, sum, butterflies, all()) | special(instr),
                 Sort::Load(ld) if shares(ld) => all() | special(instr),
@@ -115,8 +116,11 @@ impl Equal {
             },
             Sum::Mov(_) | Sum::Unary(_) | Sum::Ternary(_) | Sum::Bfi(_) | Sum::Shf(_) | Sum::Prmt(_) => all,
             Sum::Lop3(_) | Sum::Setp(_) | Sum::Selp(_) | Sum::Cvt(_) | Sum::Cvta(_) => all,
-            Sum::Other if matches!(instr, Instr::Testp(_) | Instr::Slct(_) | Instr::Set(_)) => all,
-            _ => ALL,
+            Sum::Other => {
+                let computes = matches!(instr, Instr::Testp(_) | Instr::Slct(_) | Instr::Set(_));
+                if computes { all } else { ALL }
+            }
+            Sum::Vote(_) | Sum::Match(_) | Sum::Redux(_) | Sum::Activemask | Sum::Product => ALL,
         }
     }
 }
@@ -124,10 +128,8 @@ impl Equal {
 /// Whether a branch belongs to a loop that does nothing but wait: `W: wait p; @!p bra W;`, or `@p bra D; bra W; D:` behind it.
 fn only_waits(kernel: &Kernel, at: usize) -> bool {
     let what = |n: usize| kernel.body.get(n).map(|s| (&s.what, s.guard));
-    let waits = |n: &usize| match what(*n) {
-        Some((What::Core(Op::Mbarrier(m)), None)) => matches!(m.op, MbarrierOp::Wait(_)),
-        _ => false,
-    };
+    let wait = |op: &Op| matches!(op, Op::Mbarrier(m) if matches!(m.op, MbarrierOp::Wait(_)));
+    let waits = |n: &usize| matches!(what(*n), Some((What::Core(op), None)) if wait(op));
     let Some(wait) = at.checked_sub(1).filter(waits) else { return false };
     let back = |n: usize, guarded: bool| matches!(what(n), Some((What::Branch { target }, guard)) if *target == wait && guard.is_some() == guarded);
     let over = matches!(what(at), Some((What::Branch { target }, Some(_))) if *target == at + 2);

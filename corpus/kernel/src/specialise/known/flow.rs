@@ -204,16 +204,16 @@ fn core(op: &Op, writes: &mut Vec<Reg>, reads: &mut Vec<Reg>) {
 /// Registers that an instruction reads, without those that are only data.
 fn wanted(op: &Op) -> Vec<Reg> {
     let (mut writes, mut reads) = (Vec::new(), Vec::new());
-    match op {
-        Op::Store { addr, src, .. } => {
-            operand(&addr.base, &mut reads);
-            // Another warp may branch on a single word.
-            if let [one] = src.as_slice() {
-                operand(one, &mut reads);
-            }
+    if let Op::Store { addr, src, .. } = op {
+        operand(&addr.base, &mut reads);
+        // Another warp may branch on a single word.
+        if let [one] = src.as_slice() {
+            operand(one, &mut reads);
         }
-        Op::Tcgen05(moire_program::ir::Tcgen05::Store(store)) => operand(&store.addr.base, &mut reads),
-        op => core(op, &mut writes, &mut reads),
+    } else if let Op::Tcgen05(moire_program::ir::Tcgen05::Store(store)) = op {
+        operand(&store.addr.base, &mut reads);
+    } else {
+        core(op, &mut writes, &mut reads);
     }
     reads
 }

@@ -85,9 +85,11 @@ fn computes(statement: &Statement) -> bool {
 pub(crate) fn base(statement: &Statement) -> Option<Reg> {
     let reg = |address: &Address| if let Operand::Reg(r) = address.base { Some(r) } else { None };
     match &statement.what {
-        What::Core(
-            Op::Load { space, addr, .. } | Op::Store { space, addr, .. } | Op::Rmw { space, addr, .. },
-        ) => reg(addr).filter(|_| matches!(space, Space::Global | Space::Generic)),
+        What::Core(op) => {
+            let plain = matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. });
+            let (space, addr) = op.place().filter(|_| plain)?;
+            reg(&addr).filter(|_| matches!(space, Space::Global | Space::Generic))
+        }
         What::Plain(instr) => {
             let (space, base) = match sort(instr) {
                 Sort::Load(ld) => (ld.space, ld.addr.address.base),

@@ -76,10 +76,12 @@ fn each(placed: &Placed, touch: &Touch, write: bool) -> Vec<Access> {
 fn by_whom(placed: &Placed) -> u32 {
     let lanes = placed.lanes;
     let Item::Op { op, .. } = &placed.item else { return lanes };
-    match **op {
-        Op::Tcgen05(Tcgen05::Alloc { .. }) => 0,
-        Op::AsyncCopy(AsyncCopy::Bulk(_)) => lanes & lanes.wrapping_neg(),
-        _ => lanes,
+    if matches!(**op, Op::Tcgen05(Tcgen05::Alloc { .. })) {
+        0
+    } else if matches!(**op, Op::AsyncCopy(AsyncCopy::Bulk(_))) {
+        lanes & lanes.wrapping_neg()
+    } else {
+        lanes
     }
 }
 
@@ -87,14 +89,13 @@ fn is_strong(item: &Item, touch: &Touch) -> bool {
     match item {
         Item::Data { manner, .. } => manner.is_strong(),
         Item::Op { .. } if touch.kind == Kind::Agreed => false,
-        Item::Op { op, .. } => match &**op {
-            Op::Load { order, .. } => *order != LoadOrder::Weak,
-            Op::Store { order, .. } => *order != StoreOrder::Weak,
-            Op::Rmw { .. } => true,
-            Op::Mbarrier(m) => !matches!(m.op, MbarrierOp::Init { .. } | MbarrierOp::Inval),
-            Op::AsyncCopy(AsyncCopy::Remote(write)) => write.op.is_some() || touch.kind == Kind::Barrier,
-            _ => touch.kind == Kind::Barrier,
-        },
+        Item::Op { op, .. } => {
+            let lives = |m: &Mbarrier| matches!(m.op, MbarrierOp::Init { .. } | MbarrierOp::Inval);
+            let updates = matches!(&**op, Op::AsyncCopy(AsyncCopy::Remote(write)) if write.op.is_some());
+            let other = updates || touch.kind == Kind::Barrier;
+            let strong = op.access().map_or(other, moire_program::ir::Access::is_strong);
+            strong && !matches!(&**op, Op::Mbarrier(m) if lives(m))
+        }
         _ => false,
     }
 }

@@ -49,12 +49,7 @@ fn open(items: &[Placed]) -> BTreeSet<Reg> {
 fn asks(placed: &Placed) -> bool {
     let Item::Op { op, touches } = &placed.item else { return false };
     let chosen = touches.iter().any(|t| matches!(t.mem, Mem::Choice(..)));
-    let strong = match &**op {
-        Op::Load { order, .. } | Op::MultimemLoad { order, .. } => *order != LoadOrder::Weak,
-        Op::Mbarrier(m) => matches!(m.op, MbarrierOp::Wait(_)),
-        _ => false,
-    };
-    strong && !chosen && placed.lanes.count_ones() > 1
+    op.is_strong_read() && !chosen && placed.lanes.count_ones() > 1
 }
 
 fn labels(items: &[Placed]) -> BTreeMap<u32, usize> {
@@ -190,24 +185,19 @@ impl Walk<'_> {
 
     /// An object and what is asked about it.
     fn question(&self, at: usize) -> String {
-        match &self.items[at].item {
-            Item::Op { op, touches } => match &**op {
-                Op::Mbarrier(Mbarrier { op: MbarrierOp::Wait(wait), .. }) => {
-                    format!("{:?} {:?} {:?}", touches, wait.phase, wait.parity)
-                }
-                _ => format!("{touches:?}"),
-            },
-            _ => String::new(),
+        let Item::Op { op, touches } = &self.items[at].item else { return String::new() };
+        if let Op::Mbarrier(Mbarrier { op: MbarrierOp::Wait(wait), .. }) = &**op {
+            format!("{:?} {:?} {:?}", touches, wait.phase, wait.parity)
+        } else {
+            format!("{touches:?}")
         }
     }
 }
 
 /// Whether an instruction only reads what others do, or computes in registers.
 fn is_idle(op: &Op) -> bool {
-    match op {
-        Op::Load { order, .. } => *order != LoadOrder::Weak,
-        Op::Mbarrier(m) => matches!(m.op, MbarrierOp::Wait(_)),
-        Op::Fence { .. } | Op::ProxyFence(_) => true,
-        op => only_registers(op) && !matches!(op, Op::Control(_)),
-    }
+    let reads = matches!(op, Op::Load { .. } | Op::Mbarrier(_)) && op.is_strong_read();
+    reads
+        || matches!(op, Op::Fence { .. } | Op::ProxyFence(_))
+        || (only_registers(op) && !matches!(op, Op::Control(_)))
 }

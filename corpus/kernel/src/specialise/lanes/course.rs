@@ -106,12 +106,10 @@ pub(super) fn meetings(items: &[Placed], lanes: u32) -> Vec<bool> {
 
 fn meets(items: &[Placed], at: usize, lanes: u32) -> bool {
     let Item::Op { op, .. } = &items[at].item else { return false };
-    match **op {
-        Op::WarpSync { mask: Operand::Imm(mask) } => mask & i128::from(lanes) == i128::from(lanes),
-        Op::Bar { kind: BarKind::Sync | BarKind::Red { .. }, .. } => true,
-        Op::ClusterWait => released(&items[..at], lanes),
-        _ => false,
-    }
+    let all = |mask: i128| mask & i128::from(lanes) == i128::from(lanes);
+    matches!(**op, Op::WarpSync { mask: Operand::Imm(mask) } if all(mask))
+        || matches!(**op, Op::Bar { kind: BarKind::Sync | BarKind::Red { .. }, .. })
+        || (matches!(**op, Op::ClusterWait) && released(&items[..at], lanes))
 }
 
 /// Whether all these lanes arrived at the barrier of the cluster with nothing behind the arrival that touches memory.

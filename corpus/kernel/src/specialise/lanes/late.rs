@@ -28,30 +28,22 @@ pub(in crate::specialise) fn late(items: &[Placed]) -> Vec<Late> {
 /// Whether an item asks for what others do: a wait, or a strong read in a loop.
 fn asks(items: &[Placed], course: &Course, at: usize) -> bool {
     let Item::Op { op, .. } = &items[at].item else { return false };
-    match &**op {
-        Op::Mbarrier(m) => matches!(m.op, MbarrierOp::Wait(_)),
-        Op::Load { order, .. } => *order != LoadOrder::Weak && course.is_again(at, &|_| true),
-        _ => false,
-    }
+    op.is_strong_read() && (matches!(**op, Op::Mbarrier(_)) || course.is_again(at, &|_| true))
 }
 
 /// The lanes that meet at an item.
 fn met(placed: &Placed) -> u32 {
     match &placed.item {
         Item::Met => placed.lanes,
-        Item::Op { op, .. } => match &**op {
-            Op::WarpSync { mask: Operand::Imm(mask) } => {
-                u32::try_from(mask & 0xffff_ffff).unwrap_or(0) & placed.lanes
+        Item::Op { op, .. } => {
+            if let Op::WarpSync { mask: Operand::Imm(mask) } = **op {
+                return u32::try_from(mask & 0xffff_ffff).unwrap_or(0) & placed.lanes;
             }
-            Op::Bar { kind, .. } if *kind != BarKind::Arrive => placed.lanes,
-            Op::ClusterWait | Op::Wgmma(_) => placed.lanes,
-            Op::Tcgen05(t)
-                if !t.by_one_thread() && !matches!(t, Tcgen05::FenceBefore | Tcgen05::FenceAfter) =>
-            {
-                placed.lanes
-            }
-            _ => 0,
-        },
+            let meets = matches!(**op, Op::ClusterWait | Op::Wgmma(_))
+                || matches!(&**op, Op::Bar { kind, .. } if *kind != BarKind::Arrive)
+                || matches!(&**op, Op::Tcgen05(t) if t.by_the_warp());
+            if meets { placed.lanes } else { 0 }
+        }
         _ => 0,
     }
 }
@@ -60,22 +52,33 @@ fn met(placed: &Placed) -> u32 {
 fn acts(item: &Item) -> bool {
     match item {
         Item::Data { write, manner, .. } => *write && matches!(manner, Manner::Relaxed(_)),
-        Item::Op { op, .. } => match &**op {
-            Op::Store { order, .. } | Op::MultimemStore { order, .. } => *order != StoreOrder::Weak,
-            Op::Rmw { .. } | Op::MultimemRed { .. } => true,
-            Op::Mbarrier(m) => !matches!(m.op, MbarrierOp::Wait(_)),
-            Op::Tcgen05(t) => matches!(t, Tcgen05::Commit(_)),
-            Op::AsyncCopy(copy) => match copy {
-                AsyncCopy::Arrive { .. } | AsyncCopy::Remote(_) => true,
-                AsyncCopy::Bulk(copy) => copy.done != BulkDone::Group,
-                _ => false,
-            },
-            Op::Control(control) => matches!(control, Control::TryCancel { .. }),
-            Op::ProxyOrder(order) => {
-                matches!(order, ProxyOrder::CopyTensormap { .. } | ProxyOrder::ReplaceTensormap { .. })
-            }
-            _ => false,
-        },
+        Item::Op { op, .. } => tells(op),
         _ => false,
+    }
+}
+
+/// Whether an instruction lets others go on.
+fn tells(op: &Op) -> bool {
+    match op {
+        Op::Store { order, .. } | Op::MultimemStore { order, .. } => *order != StoreOrder::Weak,
+        Op::Rmw { .. } | Op::MultimemRed { .. } => true,
+        Op::Mbarrier(m) => !matches!(m.op, MbarrierOp::Wait(_)),
+        Op::Tcgen05(t) => matches!(t, Tcgen05::Commit(_)),
+        Op::AsyncCopy(copy) => match copy {
+            AsyncCopy::Arrive { .. } | AsyncCopy::Remote(_) => true,
+            AsyncCopy::Bulk(copy) => copy.done != BulkDone::Group,
+            AsyncCopy::Small(_) | AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll => false,
+            AsyncCopy::Prefetch(_) | AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. } => false,
+        },
+        Op::Control(control) => matches!(control, Control::TryCancel { .. }),
+        Op::ProxyOrder(order) => {
+            matches!(order, ProxyOrder::CopyTensormap { .. } | ProxyOrder::ReplaceTensormap { .. })
+        }
+        // Meetings are no news to lanes that are late for them, and all others are about the lane itself.
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => false,
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence => false,
+        Op::Load { .. } | Op::MultimemLoad { .. } | Op::Wgmma(_) | Op::Tile(_) => false,
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => false,
+        Op::Bra { .. } | Op::Exit => false,
     }
 }

@@ -78,60 +78,80 @@ impl<'w> Order<'w> {
     /// The lanes that must take part if one does: a commit or a wait is about the operations of its own lanes.
     fn owners(&self, item: &Item) -> u32 {
         let Item::Op { op, .. } = item else { return 0 };
-        match **op {
-            Op::AsyncCopy(AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. }) => self.grouping,
-            Op::Tcgen05(Tcgen05::Commit(_)) => self.issuing,
-            _ => 0,
+        if matches!(**op, Op::AsyncCopy(AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. })) {
+            self.grouping
+        } else if matches!(**op, Op::Tcgen05(Tcgen05::Commit(_))) {
+            self.issuing
+        } else {
+            0
         }
     }
 
     /// The lanes for which an item gives order.
     fn acting(&self, placed: &Placed) -> u32 {
-        match &placed.item {
-            Item::Op { op, .. } if matches!(**op, Op::AsyncCopy(AsyncCopy::BulkWait { .. })) => {
-                placed.lanes & self.grouping
-            }
-            _ => placed.lanes,
-        }
+        let waits = |op: &Op| matches!(op, Op::AsyncCopy(AsyncCopy::BulkWait { .. }));
+        let by_group = matches!(&placed.item, Item::Op { op, .. } if waits(op));
+        placed.lanes & if by_group { self.grouping } else { u32::MAX }
     }
 }
 
 /// The order that an item gives its lanes. Without a fence in the warp (`fenced`), relaxed accesses give none.
 fn gives(item: &Item, fenced: bool) -> Gives {
-    let gives = |release, acquire| Gives { release, acquire };
     match item {
-        Item::Data { manner: Manner::Relaxed(_), write, .. } => gives(*write && fenced, !write && fenced),
-        Item::Op { touches, .. } if is_agreed(touches) => Gives::default(),
-        Item::Op { op, .. } => match &**op {
-            Op::Load { order: LoadOrder::Weak, .. } | Op::Store { order: StoreOrder::Weak, .. } => {
-                Gives::default()
-            }
-            Op::Load { order, .. } => gives(false, fenced || ordered_load(*order)),
-            Op::Store { order, .. } => gives(fenced || ordered_store(*order), false),
-            Op::Rmw { order, .. } => {
-                let ordered = fenced || *order != RmwOrder::Relaxed;
-                gives(ordered, ordered)
-            }
-            Op::Fence { .. } | Op::ProxyFence(_) | Op::ProxyOrder(_) => gives(true, true),
-            Op::Bar { kind: BarKind::Arrive, .. } | Op::ClusterArrive { .. } => gives(true, false),
-            Op::Bar { .. } | Op::WarpSync { .. } => gives(true, true),
-            Op::ClusterWait | Op::Control(Control::WaitDependencies) => gives(false, true),
-            Op::Mbarrier(m) => match m.op {
-                MbarrierOp::Arrive(_) => gives(true, false),
-                MbarrierOp::Wait(_) => gives(false, true),
-                _ => Gives::default(),
-            },
-            Op::AsyncCopy(copy) => match copy {
-                AsyncCopy::Arrive { .. } => gives(true, false),
-                AsyncCopy::BulkWait { .. } => gives(false, true),
-                AsyncCopy::Remote(write) => gives(!matches!(write.order, RemoteOrder::Mbarrier(_)), false),
-                _ => Gives::default(),
-            },
-            Op::Tcgen05(Tcgen05::Commit(_) | Tcgen05::FenceBefore) => gives(true, false),
-            Op::Tcgen05(Tcgen05::FenceAfter) => gives(false, true),
-            _ => Gives::default(),
-        },
+        Item::Data { manner: Manner::Relaxed(_), write, .. } => {
+            Gives { release: *write && fenced, acquire: !write && fenced }
+        }
+        Item::Op { op, touches } if !is_agreed(touches) => given(op, fenced),
         _ => Gives::default(),
+    }
+}
+
+/// The order that an instruction gives.
+fn given(op: &Op, fenced: bool) -> Gives {
+    let gives = |release, acquire| Gives { release, acquire };
+    let (nothing, release, acquire, both) =
+        (gives(false, false), gives(true, false), gives(false, true), gives(true, true));
+    match op {
+        Op::Load { order, .. } | Op::MultimemLoad { order, .. } => {
+            gives(false, *order != LoadOrder::Weak && (fenced || ordered_load(*order)))
+        }
+        Op::Store { order, .. } | Op::MultimemStore { order, .. } => {
+            gives(*order != StoreOrder::Weak && (fenced || ordered_store(*order)), false)
+        }
+        Op::Rmw { order, .. } | Op::MultimemRed { order, .. } => {
+            let ordered = fenced || *order != RmwOrder::Relaxed;
+            gives(ordered, ordered)
+        }
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::ProxyOrder(_) => both,
+        // It orders inits before what others do behind a meeting.
+        Op::MbarrierInitFence => nothing,
+        Op::Bar { kind: BarKind::Arrive, .. } | Op::ClusterArrive { .. } => release,
+        Op::Bar { .. } | Op::WarpSync { .. } => both,
+        Op::ClusterWait => acquire,
+        Op::Control(control) => gives(false, *control == Control::WaitDependencies),
+        Op::Mbarrier(m) => match m.op {
+            MbarrierOp::Arrive(_) => release,
+            MbarrierOp::Wait(_) => acquire,
+            MbarrierOp::Init { .. } | MbarrierOp::Inval => nothing,
+            MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => nothing,
+        },
+        Op::AsyncCopy(copy) => match copy {
+            AsyncCopy::Arrive { .. } => release,
+            AsyncCopy::BulkWait { .. } => acquire,
+            AsyncCopy::Remote(write) => gives(!matches!(write.order, RemoteOrder::Mbarrier(_)), false),
+            // What these wait for, or end, are copies of the lane itself.
+            AsyncCopy::Small(_) | AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll => nothing,
+            AsyncCopy::Bulk(_) | AsyncCopy::Prefetch(_) | AsyncCopy::BulkCommit => nothing,
+        },
+        Op::Tcgen05(op) => match op {
+            Tcgen05::Commit(_) | Tcgen05::FenceBefore => release,
+            Tcgen05::FenceAfter => acquire,
+            Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => nothing,
+            Tcgen05::Load(_) | Tcgen05::Store(_) | Tcgen05::WaitLoad | Tcgen05::WaitStore => nothing,
+            Tcgen05::Copy { .. } | Tcgen05::Shift { .. } | Tcgen05::Mma(_) => nothing,
+        },
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => nothing,
+        Op::Wgmma(_) | Op::Tile(_) | Op::Bra { .. } | Op::Exit => nothing,
     }
 }
 
@@ -139,11 +159,13 @@ fn gives(item: &Item, fenced: bool) -> Gives {
 fn counts(item: &Item, contested: &dyn Fn(&Touch) -> bool) -> bool {
     match item {
         Item::Data { touch, manner, write } => (manner.is_strong() && *write) || contested(touch),
-        Item::Op { op, touches } => match &**op {
-            Op::Load { order, .. } => *order == LoadOrder::Weak && touches.iter().any(contested),
-            Op::Tcgen05(Tcgen05::Alloc { .. }) => false,
-            _ => touches.iter().any(|t| t.kind != Kind::Barrier && contested(t)),
-        },
+        Item::Op { op, touches } => {
+            let reads = matches!(**op, Op::Load { .. });
+            let waits = reads && op.access().is_some_and(Access::is_strong);
+            let allocates = matches!(**op, Op::Tcgen05(Tcgen05::Alloc { .. }));
+            let here = |t: &Touch| (reads || t.kind != Kind::Barrier) && contested(t);
+            !waits && !allocates && touches.iter().any(here)
+        }
         _ => false,
     }
 }
@@ -153,10 +175,10 @@ pub(super) fn writes_order(item: &Item) -> bool {
     match item {
         Item::Data { manner: Manner::Relaxed(_), write, .. } => *write,
         Item::Op { touches, .. } if is_agreed(touches) => false,
-        Item::Op { op, .. } => match &**op {
-            Op::Store { order, .. } => *order != StoreOrder::Weak,
-            op => matches!(op, Op::Rmw { .. }),
-        },
+        Item::Op { op, .. } => {
+            let writes = matches!(op.access(), Some(Access::Store(_) | Access::Update));
+            !matches!(**op, Op::Mbarrier(_)) && writes && op.access().is_some_and(Access::is_strong)
+        }
         _ => false,
     }
 }

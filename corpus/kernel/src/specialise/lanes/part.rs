@@ -8,7 +8,7 @@ use super::parts::Together;
 use crate::Refusal;
 use crate::specialise::item::{Item, Placed};
 use crate::specialise::touch::{Spread, Touch};
-use moire_program::ir::{AsyncCopy, Op, Reg, Tcgen05};
+use moire_program::ir::{AsyncCopy, Op, Reg};
 use moire_program::registers;
 use std::collections::BTreeSet;
 
@@ -54,11 +54,8 @@ fn one(placed: &Placed, lanes: u32, warps: &BTreeSet<Reg>) -> Option<Placed> {
 /// Whether a warp, or one of its lanes for all, executes the instruction.
 pub(super) fn by_the_warp(item: &Item) -> bool {
     let Item::Op { op, .. } = item else { return false };
-    match &**op {
-        Op::Tcgen05(t) => !t.by_one_thread() && !matches!(t, Tcgen05::FenceBefore | Tcgen05::FenceAfter),
-        Op::Wgmma(_) | Op::AsyncCopy(AsyncCopy::Bulk(_)) => true,
-        _ => false,
-    }
+    matches!(&**op, Op::Tcgen05(t) if t.by_the_warp())
+        || matches!(**op, Op::Wgmma(_) | Op::AsyncCopy(AsyncCopy::Bulk(_)))
 }
 
 /// Whether the item is a `mov`: that of a register of the warp shows where the kernel uses it.

@@ -78,14 +78,16 @@ impl Arena<'_> {
         let (touch, manner, write) = match &placed.item {
             Item::Data { touch, write, .. } if weak => (touch, Manner::Weak, *write),
             Item::Data { touch, manner, write } => (touch, manner.clone(), *write),
-            Item::Op { op, touches } => match &**op {
-                Op::Load { order: LoadOrder::Weak, .. } => (touches.first()?, Manner::Weak, false),
-                Op::Store { order, .. } if weak || *order == StoreOrder::Weak => {
-                    (touches.first()?, Manner::Weak, true)
-                }
-                Op::AsyncCopy(AsyncCopy::Small(_)) => (touches.first()?, Manner::Weak, true),
-                _ => return None,
-            },
+            Item::Op { op, touches } => {
+                let write = if matches!(**op, Op::AsyncCopy(AsyncCopy::Small(_))) {
+                    true
+                } else if let Op::Store { order, .. } = &**op {
+                    (weak || *order == StoreOrder::Weak).then_some(true)?
+                } else {
+                    matches!(**op, Op::Load { order: LoadOrder::Weak, .. }).then_some(false)?
+                };
+                (touches.first()?, Manner::Weak, write)
+            }
             _ => return None,
         };
         let touch = self.places(n, (touch, placed.lanes), store.as_ref(), half)?;
@@ -137,8 +139,5 @@ impl Arena<'_> {
 /// Whether the twin does it too: everything but ordinary accesses to data, and what one lane does for the warp.
 fn shared(item: &Item) -> bool {
     let Item::Op { op, .. } = item else { return !matches!(item, Item::Data { .. }) };
-    match &**op {
-        Op::AsyncCopy(AsyncCopy::Small(_)) => false,
-        _ => !by_the_warp(item),
-    }
+    !matches!(**op, Op::AsyncCopy(AsyncCopy::Small(_))) && !by_the_warp(item)
 }

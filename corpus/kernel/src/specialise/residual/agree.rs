@@ -112,12 +112,10 @@ fn simple(region: &Region, placed: &Placed) -> bool {
         return true;
     }
     let Item::Op { op, touches } = &placed.item else { return false };
-    let weak = match op.as_ref() {
-        Op::Store { order, .. } => *order == StoreOrder::Weak || agreed(placed).is_some(),
-        Op::Load { order, dst, .. } => *order == LoadOrder::Weak && dst.len() == 1 && placed.mask.is_none(),
-        _ => false,
-    };
-    weak && matches!(touches.as_slice(), [t] if t.ranges.len() == 1)
+    let weak = op.access().is_some_and(|access| !access.is_strong());
+    let stores = matches!(**op, Op::Store { .. }) && (weak || agreed(placed).is_some());
+    let loads = matches!(&**op, Op::Load { dst, .. } if weak && dst.len() == 1 && placed.mask.is_none());
+    (stores || loads) && matches!(touches.as_slice(), [t] if t.ranges.len() == 1)
 }
 
 struct Writer<'r> {
@@ -158,16 +156,16 @@ impl Writer<'_> {
                 return Ok(());
             }
         };
-        match op {
-            Op::Store { .. } => {
-                let copies = (0u32..).zip(&self.region.warps);
-                for (n, _) in copies.filter(|(_, w)| !is_agreed || **w == self.warp) {
-                    let touches = vec![self.region.copy(&touch, n)];
-                    push(&mut self.out, Item::Op { op: Box::new(op.clone()), touches });
-                }
+        if matches!(op, Op::Store { .. }) {
+            let copies = (0u32..).zip(&self.region.warps);
+            for (n, _) in copies.filter(|(_, w)| !is_agreed || **w == self.warp) {
+                let touches = vec![self.region.copy(&touch, n)];
+                push(&mut self.out, Item::Op { op: Box::new(op.clone()), touches });
             }
-            Op::Load { .. } => self.load(&op, &touch, &placed)?,
-            _ => self.out.push(placed),
+        } else if matches!(op, Op::Load { .. }) {
+            self.load(&op, &touch, &placed)?;
+        } else {
+            self.out.push(placed);
         }
         Ok(())
     }

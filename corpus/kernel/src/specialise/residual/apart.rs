@@ -57,10 +57,10 @@ pub(crate) fn uses(item: &Item) -> Vec<(&Touch, bool)> {
                     tensor.map.iter().chain(tile).any(|a| a.base == index(n))
                 }
             };
-            let reads = |n: usize| match op.as_ref() {
-                Op::Load { .. } => true,
-                Op::AsyncCopy(AsyncCopy::Bulk(copy)) => named(&copy.src, n),
-                _ => false,
+            let reads = |n: usize| {
+                let source =
+                    matches!(op.as_ref(), Op::AsyncCopy(AsyncCopy::Bulk(copy)) if named(&copy.src, n));
+                source || matches!(op.as_ref(), Op::Load { .. })
             };
             let all = touches.iter().enumerate();
             all.map(|(n, touch)| (touch, touch.kind.may_write() && !reads(n))).collect()

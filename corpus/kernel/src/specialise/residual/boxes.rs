@@ -112,7 +112,8 @@ fn announced(item: &Item) -> Option<((Mem, u64), u64)> {
     let bytes = match &m.op {
         MbarrierOp::Arrive(a) => a.tx?,
         MbarrierOp::ExpectTx { bytes, .. } => *bytes,
-        _ => return None,
+        MbarrierOp::CompleteTx { .. } | MbarrierOp::Wait(_) => return None,
+        MbarrierOp::Init { .. } | MbarrierOp::Inval => return None,
     };
     let Operand::Imm(bytes) = bytes else { return None };
     let touch = touches.first()?;

@@ -32,11 +32,11 @@ pub(super) fn drop_constant_maps(traces: &mut [Vec<Placed>]) {
         }
     }
     let fence = |p: &Placed| match &p.item {
-        Item::Op { op, touches } => match &**op {
-            Op::ProxyOrder(ProxyOrder::TensormapAcquire { .. }) => touches.iter().all(constant),
-            Op::ProxyOrder(ProxyOrder::TensormapRelease { .. }) => !kept,
-            _ => false,
-        },
+        Item::Op { op, touches } => {
+            let acquires = matches!(**op, Op::ProxyOrder(ProxyOrder::TensormapAcquire { .. }));
+            let releases = matches!(**op, Op::ProxyOrder(ProxyOrder::TensormapRelease { .. }));
+            (acquires && touches.iter().all(constant)) || (releases && !kept)
+        }
         _ => false,
     };
     traces.iter_mut().for_each(|t| t.retain(|p| !fence(p)));

@@ -13,7 +13,7 @@
 use crate::specialise::item::{Agreed, Item, Manner, Placed};
 use crate::specialise::lanes::Strand;
 use crate::specialise::touch::{Kind, Mem, Touch};
-use moire_program::ir::{LoadOrder, Op, StoreOrder};
+use moire_program::ir::{Access, Op};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A store of agreed numbers: the CTA whose marks are used, the memory, the warp if only its lanes agree, and the store.
@@ -80,11 +80,10 @@ fn rivals(placed: &Placed, cta: u32, warp: usize, one: &Store) -> bool {
 fn strong(item: &Item) -> &[Touch] {
     match item {
         Item::Data { manner: Manner::Relaxed(_), touch, .. } => std::slice::from_ref(touch),
-        Item::Op { op, touches } => match op.as_ref() {
-            Op::Load { order: LoadOrder::Weak, .. } | Op::Store { order: StoreOrder::Weak, .. } => &[],
-            Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } => touches,
-            _ => &[],
-        },
+        Item::Op { op, touches } => {
+            let plain = matches!(op.as_ref(), Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. });
+            if plain && op.access().is_some_and(Access::is_strong) { touches } else { &[] }
+        }
         _ => &[],
     }
 }

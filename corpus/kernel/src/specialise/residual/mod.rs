@@ -125,12 +125,13 @@ fn small_sources(layout: &Layout, from: &[Touch]) -> Vec<(Mem, ObjectId, u32)> {
 /// Makes destinations for copies that only read. A `cp.async` needs them if its source has more places than its
 /// destination.
 fn make_room(layout: &mut Layout, items: &[&[Placed]]) -> Result<(), Refusal> {
-    let spare = |placed: &Placed| match &placed.item {
-        Item::Op { op, touches } if matches!(**op, Op::AsyncCopy(AsyncCopy::Small(_))) => {
-            let sources = small_sources(layout, touches.get(1..).unwrap_or_default()).len();
-            sources.saturating_sub(touches.first().map_or(0, |to| layout.classes(to, false).len()))
+    let spare = |placed: &Placed| {
+        let Item::Op { op, touches } = &placed.item else { return 0 };
+        if !matches!(**op, Op::AsyncCopy(AsyncCopy::Small(_))) {
+            return 0;
         }
-        _ => 0,
+        let sources = small_sources(layout, touches.get(1..).unwrap_or_default()).len();
+        sources.saturating_sub(touches.first().map_or(0, |to| layout.classes(to, false).len()))
     };
     let spare = items.iter().copied().flatten().map(spare).sum();
     layout.make_room(spare)
@@ -442,13 +443,11 @@ fn straighten(thread: &mut Thread) {
                 continue;
             }
             let instr = &thread.body[at];
-            match instr.op {
-                Op::Bra { target } => {
-                    stack.push(target.min(count));
-                    stack.extend(instr.guard.map(|_| at + 1));
-                }
-                Op::Exit => stack.extend(instr.guard.map(|_| at + 1)),
-                _ => stack.push(at + 1),
+            let behind = instr.guard.map(|_| at + 1);
+            match instr.op.goes() {
+                Goes::To(target) => stack.extend(behind.into_iter().chain([target.min(count)])),
+                Goes::End => stack.extend(behind),
+                Goes::On | Goes::Opens | Goes::Closes => stack.push(at + 1),
             }
         }
         let drop =
@@ -543,6 +542,18 @@ fn addresses(op: &mut Op, see: &mut dyn FnMut(&mut Address, Option<&mut u32>)) {
                 see(addr, None);
             }
         }
-        _ => {}
+        // Addresses of tensor memory are numbers here, and multimem is refused.
+        Op::Tcgen05(Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } | Tcgen05::Shift { .. }) => {}
+        Op::Tcgen05(Tcgen05::Load(_) | Tcgen05::Store(_) | Tcgen05::WaitLoad | Tcgen05::WaitStore) => {}
+        Op::Tcgen05(Tcgen05::FenceBefore | Tcgen05::FenceAfter) => {}
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {}
+        // A `cp.async` is written by itself, and a prefetch left out.
+        Op::AsyncCopy(AsyncCopy::Small(_) | AsyncCopy::Prefetch(_)) => {}
+        Op::AsyncCopy(AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll) => {}
+        Op::AsyncCopy(AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. }) => {}
+        Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) | Op::Tile(_) => {}
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {}
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Bra { .. } | Op::Exit => {}
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
     }
 }

@@ -80,26 +80,20 @@ pub(super) fn mbarrier(step: &mut Step<'_, '_>, m: &Mbarrier) -> Result<Then, Re
     if let Some(value) = failed {
         return step.abstain(format!("an mbarrier operand that depends on {}", step.warp.reason(&value)));
     }
-    match (&m.op, m.dst()) {
-        (MbarrierOp::Wait(_), Some(dst)) => {
-            let q = step.slot(0)?;
-            new.dst_mut().into_iter().for_each(|d| *d = q);
-            step.leave(Op::Mbarrier(new), made)?;
-            Ok(step.both(q, &[dst]))
+    let waits = matches!(m.op, MbarrierOp::Wait(_));
+    let Some(dst) = m.dst().filter(|dst| waits || step.matters(*dst)) else {
+        // An unused state is dropped.
+        if let MbarrierOp::Arrive(arrive) = &mut new.op {
+            arrive.dst = None;
         }
-        (_, Some(dst)) if step.matters(dst) => {
-            let slot = step.slot(0)?;
-            new.dst_mut().into_iter().for_each(|d| *d = slot);
-            step.leave(Op::Mbarrier(new), made)?;
-            step.set(dst, Val::Based(Base::Register(slot.0), Lanes::Same(0)));
-            Ok(Then::Next)
-        }
-        _ => {
-            // An unused state is dropped.
-            if let MbarrierOp::Arrive(arrive) = &mut new.op {
-                arrive.dst = None;
-            }
-            step.leave(Op::Mbarrier(new), made)
-        }
+        return step.leave(Op::Mbarrier(new), made);
+    };
+    let slot = step.slot(0)?;
+    new.dst_mut().into_iter().for_each(|d| *d = slot);
+    step.leave(Op::Mbarrier(new), made)?;
+    if waits {
+        return Ok(step.both(slot, &[dst]));
     }
+    step.set(dst, Val::Based(Base::Register(slot.0), Lanes::Same(0)));
+    Ok(Then::Next)
 }

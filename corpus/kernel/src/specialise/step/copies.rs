@@ -162,7 +162,9 @@ pub(super) fn tensormap(step: &mut Step<'_, '_>, op: &ProxyOrder) -> Result<Then
             *value = Operand::Imm(0);
             at(*space, addr, Kind::Async)?
         }
-        _ => true,
+        ProxyOrder::TensormapRelease { .. } | ProxyOrder::AsyncSpace(_) => true,
+        ProxyOrder::AsyncRestricted { .. } | ProxyOrder::Restricted { .. } => true,
+        ProxyOrder::AliasOneSided(_) | ProxyOrder::Fabric { .. } => true,
     };
     // No thread can change a tensor map among the parameters.
     if seen { step.leave(Op::ProxyOrder(new), made) } else { Ok(Then::Next) }

@@ -80,8 +80,19 @@ pub(super) fn instruction(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refu
             step.state.behind.wait(true);
             step.leave(op.clone(), Made::default())
         }
-        op => step.leave(op.clone(), Made::default()),
+        // They touch no memory of their own, and no lane of a warp does them otherwise.
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {
+            as_it_is(step, op)
+        }
+        Op::ClusterArrive { .. } | Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } => {
+            as_it_is(step, op)
+        }
+        Op::Tile(_) | Op::Bra { .. } | Op::Exit => as_it_is(step, op),
     }
+}
+
+fn as_it_is(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refusal> {
+    step.leave(op.clone(), Made::default())
 }
 
 /// Evaluates `mapa`.
