@@ -126,6 +126,11 @@ fn what_the_tutorial_says_of_changes_holds() {
 }
 
 #[test]
+fn the_examples_do_what_their_page_says() {
+    assert_eq!(follow(&root().join("deploy/examples/README.md"), &root()), 5);
+}
+
+#[test]
 fn the_readme_does_what_it_says() {
     assert_eq!(follow(&root().join("README.md"), &root()), 2);
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
