@@ -6,6 +6,7 @@
 use arbitrary::Unstructured;
 use moire_program::ir::*;
 use moire_program::text::{Format, parse, print};
+use moire_program::{fence_op, jump_op, multimem_op};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
@@ -57,9 +58,8 @@ fn change(program: &mut Program, u: &mut Unstructured<'_>) -> arbitrary::Result<
         Op::AsyncCopy(AsyncCopy::Bulk(copy)) => bulk(copy, u)?,
         // What these say is bent in no way yet.
         Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) | Op::Mapa { .. } => {}
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {}
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {}
-        Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } | Op::Bra { .. } | Op::Exit => {}
+        multimem_op!() | fence_op!() => {}
+        Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } | jump_op!() => {}
     }
     Ok(())
 }

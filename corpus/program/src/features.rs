@@ -82,11 +82,8 @@ pub(crate) fn footprint(op: &Op) -> Option<(crate::ir::Address, u32, u32, u32)> 
         Op::MultimemLoad { ty, addr, .. } => (*addr, ty.bytes(), 1, 0),
         Op::MultimemStore { ty, addr, .. } => (*addr, ty.bytes(), 0, 1),
         Op::Mbarrier(m) => (m.addr, crate::ir::MBARRIER_BYTES, 0, 1),
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => return None,
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => return None,
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => return None,
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => return None,
-        Op::Bra { .. } | Op::Exit => return None,
+        register_op!() | fence_op!() | barrier_op!() => return None,
+        unit_op!() | Op::Tile(_) | Op::Control(_) | jump_op!() => return None,
     })
 }
 

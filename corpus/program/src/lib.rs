@@ -2,6 +2,9 @@
 //!
 //! Pure: no I/O, no clock, no async, no global state.
 
+#[macro_use]
+mod sorts;
+
 pub mod canon;
 pub mod clusters;
 pub mod edit;

@@ -142,8 +142,7 @@ pub fn synchronises(op: &Op) -> bool {
         Op::Wgmma(op) => !matches!(op, Wgmma::Product(_)),
         Op::ProxyOrder(order) => !matches!(order, ProxyOrder::ReplaceTensormap { .. }),
         Op::Control(control) => matches!(control, Control::WaitDependencies),
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => false,
-        Op::Tile(_) | Op::Bra { .. } | Op::Exit => false,
+        register_op!() | Op::Tile(_) | jump_op!() => false,
     }
 }
 
@@ -248,10 +247,8 @@ fn count(op: &mut Op) -> Option<Count<'_>> {
         Op::AsyncCopy(AsyncCopy::Wait(groups) | AsyncCopy::BulkWait { groups, .. })
         | Op::Wgmma(Wgmma::Wait(groups)) => return Some(Count::Groups(groups)),
         Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tcgen05(_) | Op::Tile(_) | Op::Control(_) => return None,
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => return None,
-        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Bra { .. } | Op::Exit => return None,
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => return None,
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => return None,
+        register_op!() | Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | jump_op!() => return None,
+        multimem_op!() | fence_op!() => return None,
         Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => return None,
     };
     matches!(operand, Operand::Imm(_)).then_some(Count::Operand(operand))

@@ -124,8 +124,7 @@ pub fn must_know(op: &Op, see: &mut impl FnMut(Reg)) {
 
 /// Whether `op` touches nothing but registers: no memory, no other thread, no jump.
 pub fn only_registers(op: &Op) -> bool {
-    matches!(op, Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. })
-        || matches!(op, Op::Control(Control::Elect { .. }))
+    matches!(op, register_op!()) || matches!(op, Op::Control(Control::Elect { .. }))
 }
 
 /// Replaces every register and operand of `op`: `reg` maps registers, `operand` maps whole source operands.

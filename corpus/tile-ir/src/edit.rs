@@ -25,10 +25,8 @@ impl Block {
 
     /// The values of a final `yield` or `continue`.
     fn last_mut(&mut self) -> Option<&mut Vec<Value>> {
-        match self.ops.last_mut().map(|i| &mut i.op) {
-            Some(Op::Yield(list) | Op::Continue(list)) => Some(list),
-            _ => None,
-        }
+        let (Op::Yield(list) | Op::Continue(list)) = &mut self.ops.last_mut()?.op else { return None };
+        Some(list)
     }
 }
 
@@ -98,14 +96,12 @@ impl Function {
 /// The result of an operation paired with the operand that it always equals, if there is one.
 fn same<'t>(instr: &Instr, ty: &dyn Fn(&Value) -> Option<&'t Type>) -> Option<(Value, Value)> {
     let result = *instr.results.first()?;
-    match &instr.op {
-        Op::Convert { value, .. } if ty(value) == ty(&result) => Some((result, *value)),
-        Op::JoinTokens(list) => {
-            let first = *list.first()?;
-            list.iter().all(|t| *t == first).then_some((result, first))
-        }
-        _ => None,
+    if let Op::Convert { value, .. } = &instr.op {
+        return (ty(value) == ty(&result)).then_some((result, *value));
     }
+    let Op::JoinTokens(list) = &instr.op else { return None };
+    let first = *list.first()?;
+    list.iter().all(|t| *t == first).then_some((result, first))
 }
 
 /// Removes unused pure operations, empty `if` and `for`, and unused results of both.
@@ -162,7 +158,7 @@ fn sweep(block: &mut Block, used: &BTreeSet<Value>, changed: &mut bool) {
                     }
                 }
             }
-            _ => {}
+            Op::Loop { .. } | plain_op!() | token_op!() | access_op!() | end_op!() => {}
         }
         instr.op.blocks_mut().into_iter().for_each(|inner| sweep(inner, used, changed));
     }
@@ -173,7 +169,8 @@ pub(crate) fn continues(block: &Block, inside: bool) -> bool {
     block.ops.iter().any(|instr| match &instr.op {
         Op::Continue(_) | Op::Break(_) | Op::Return(_) => inside,
         Op::If { .. } => instr.op.blocks().into_iter().any(|b| continues(b, true)),
-        _ => false,
+        Op::Yield(_) | Op::For { .. } | Op::Loop { .. } => false,
+        plain_op!() | token_op!() | access_op!() => false,
     })
 }
 

@@ -6,6 +6,9 @@
 //! names. [`crate::text`] reads and prints, [`verify`] checks. Nothing here has a memory model.
 //! Source: the Tile IR specification, chapters on types and operations.
 
+#[macro_use]
+mod sorts;
+
 mod edit;
 pub mod lowering;
 mod ops;

@@ -277,7 +277,7 @@ impl IntegerOp {
 impl Op {
     /// Whether it ends a block.
     pub fn ends_block(&self) -> bool {
-        matches!(self, Op::Yield(_) | Op::Continue(_) | Op::Break(_) | Op::Return(_))
+        matches!(self, end_op!())
     }
 
     /// The blocks inside, in order.
@@ -285,7 +285,7 @@ impl Op {
         match self {
             Op::If { then, otherwise, .. } => std::iter::once(then).chain(otherwise).collect(),
             Op::For { body, .. } | Op::Loop { body, .. } => vec![body],
-            _ => Vec::new(),
+            plain_op!() | token_op!() | access_op!() | end_op!() => Vec::new(),
         }
     }
 
@@ -294,7 +294,7 @@ impl Op {
         match self {
             Op::If { then, otherwise, .. } => std::iter::once(then).chain(otherwise).collect(),
             Op::For { body, .. } | Op::Loop { body, .. } => vec![body],
-            _ => Vec::new(),
+            plain_op!() | token_op!() | access_op!() | end_op!() => Vec::new(),
         }
     }
 
@@ -402,19 +402,7 @@ impl Op {
 
     /// Whether it accesses memory.
     pub fn memory(&self) -> bool {
-        matches!(
-            self,
-            Op::LoadPtr { .. }
-                | Op::StorePtr { .. }
-                | Op::LoadView { .. }
-                | Op::StoreView { .. }
-                | Op::AtomicRmw { .. }
-                | Op::AtomicCas { .. }
-                | Op::AtomicRedView { .. }
-                | Op::MultimemLoadReduce { .. }
-                | Op::MultimemReduce { .. }
-                | Op::MultimemStore { .. }
-        )
+        matches!(self, access_op!())
     }
 
     /// Whether it has no effect besides its results.
@@ -439,7 +427,7 @@ impl Op {
             | Op::GdcWait { token }
             | Op::GdcLaunch { token } => *token,
             Op::AliasFence { token } => Some(*token),
-            _ => None,
+            Op::MakeToken | Op::JoinTokens(_) | plain_op!() | block_op!() | end_op!() => None,
         }
     }
 }

@@ -67,11 +67,14 @@ fn strength(op: &Op) -> u128 {
         Op::LoadPtr { access, .. }
         | Op::StorePtr { access, .. }
         | Op::LoadView { access, .. }
-        | Op::StoreView { access, .. } => (access.order, access.scope),
+        | Op::StoreView { access, .. }
+        | Op::MultimemLoadReduce { access, .. }
+        | Op::MultimemStore { access, .. } => (access.order, access.scope),
         Op::AtomicRmw { order, scope, .. }
         | Op::AtomicCas { order, scope, .. }
-        | Op::AtomicRedView { order, scope, .. } => (*order, Some(*scope)),
-        _ => return 0,
+        | Op::AtomicRedView { order, scope, .. }
+        | Op::MultimemReduce { order, scope, .. } => (*order, Some(*scope)),
+        plain_op!() | token_op!() | block_op!() | end_op!() => return 0,
     };
     let scope = scope.map_or(0, |s| 1 + u128::from(s.code()));
     let order = if order == Order::Release { Order::Acquire } else { order };
@@ -157,7 +160,7 @@ fn steps(function: &Function) -> Vec<Step> {
     steps.extend(each(&|at, op| match op {
         Op::If { .. } => vec![Step::Remove(at, 0), Step::Keep(at, 0), Step::Keep(at, 1)],
         Op::For { .. } | Op::Loop { .. } => vec![Step::Remove(at, 0), Step::Once(at)],
-        _ => Vec::new(),
+        plain_op!() | token_op!() | access_op!() | end_op!() => Vec::new(),
     }));
     steps.extend(each(&|at, op| {
         if op.memory() { vec![Step::Remove(at, 0), Step::Remove(at, 1)] } else { Vec::new() }
@@ -173,24 +176,22 @@ fn steps(function: &Function) -> Vec<Step> {
     steps.extend(each(&|at, op| match op {
         Op::JoinTokens(list) => (0..list.len()).map(|k| Step::Unjoin(at, k)).collect(),
         Op::Yield(list) | Op::Continue(list) => (0..list.len()).map(|k| Step::Ungive(at, k)).collect(),
-        _ if op.memory() && op.token().is_some() => vec![Step::Untoken(at)],
-        _ => Vec::new(),
+        access_op!() => op.token().map(|_| Step::Untoken(at)).into_iter().collect(),
+        Op::Break(_) | Op::Return(_) | Op::MakeToken | Op::AliasFence { .. } => Vec::new(),
+        Op::GdcWait { .. } | Op::GdcLaunch { .. } | plain_op!() | block_op!() => Vec::new(),
     }));
-    steps.extend(each(&|at, op| match op {
-        Op::Constant(_) | Op::MakeToken | Op::JoinTokens(_) => Vec::new(),
-        _ if op.pure() => {
-            let operands = (0..op.operands().len()).map(|k| Step::Operand(at, k));
-            operands.chain([Step::Known(at, 0), Step::Known(at, 1)]).collect()
+    steps.extend(each(&|at, op| {
+        if !op.pure() || matches!(op, Op::Constant(_) | Op::MakeToken | Op::JoinTokens(_)) {
+            return Vec::new();
         }
-        _ => Vec::new(),
+        let operands = (0..op.operands().len()).map(|k| Step::Operand(at, k));
+        operands.chain([Step::Known(at, 0), Step::Known(at, 1)]).collect()
     }));
     steps.extend(each(&|at, op| if op.memory() { weaker(at) } else { Vec::new() }));
     steps.extend(function.unused_params().into_iter().map(Step::Parameter));
-    steps.extend(each(&|at, op| match op {
-        Op::Constant(c) => {
-            [0, 1, 2].into_iter().filter(|v| c.bits != [*v]).map(|v| Step::Constant(at, v)).collect()
-        }
-        _ => Vec::new(),
+    steps.extend(each(&|at, op| {
+        let Op::Constant(c) = op else { return Vec::new() };
+        [0, 1, 2].into_iter().filter(|v| c.bits != [*v]).map(|v| Step::Constant(at, v)).collect()
     }));
     steps
 }
@@ -321,27 +322,26 @@ impl Site<'_> {
 
     fn once(&mut self) -> Option<()> {
         let Instr { op, results, .. } = self.instr().clone();
-        match op {
-            Op::For { bounds, inits, body, .. } if !continues(&body, false) => {
-                let first = std::iter::once(bounds[0]).chain(inits);
-                self.pairs.extend(body.params.iter().copied().zip(first));
-                self.inline(body, &results)
+        if let Op::For { bounds, inits, body, .. } = op {
+            if continues(&body, false) {
+                return None;
             }
-            Op::Loop { inits, mut body } => {
-                // For a loop that only waits: the operations of one iteration, without the final `if` that leaves the loop.
-                body.ops.pop()?;
-                let Op::If { then, .. } = body.ops.pop()?.op else { return None };
-                let [Instr { op: Op::Break(ends), .. }] = then.ops.as_slice() else { return None };
-                if continues(&body, true) {
-                    return None;
-                }
-                self.pairs.extend(body.params.iter().copied().zip(inits));
-                self.pairs.extend(results.into_iter().zip(ends.iter().copied()));
-                self.ops.splice(self.at..=self.at, body.ops);
-                Some(())
-            }
-            _ => None,
+            let first = std::iter::once(bounds[0]).chain(inits);
+            self.pairs.extend(body.params.iter().copied().zip(first));
+            return self.inline(body, &results);
         }
+        let Op::Loop { inits, mut body } = op else { return None };
+        // For a loop that only waits: the operations of one iteration, without the final `if` that leaves the loop.
+        body.ops.pop()?;
+        let Op::If { then, .. } = body.ops.pop()?.op else { return None };
+        let [Instr { op: Op::Break(ends), .. }] = then.ops.as_slice() else { return None };
+        if continues(&body, true) {
+            return None;
+        }
+        self.pairs.extend(body.params.iter().copied().zip(inits));
+        self.pairs.extend(results.into_iter().zip(ends.iter().copied()));
+        self.ops.splice(self.at..=self.at, body.ops);
+        Some(())
     }
 
     fn unjoin(&mut self, k: usize) -> Option<()> {
@@ -396,7 +396,9 @@ fn unmask(op: &mut Op) -> Option<()> {
     match op {
         Op::LoadPtr { mask, padding, .. } => (*mask, *padding) = (None, None),
         Op::StorePtr { mask, .. } | Op::AtomicRmw { mask, .. } | Op::AtomicCas { mask, .. } => *mask = None,
-        _ => return None,
+        Op::LoadView { .. } | Op::StoreView { .. } | Op::AtomicRedView { .. } => return None,
+        Op::MultimemLoadReduce { .. } | Op::MultimemReduce { .. } | Op::MultimemStore { .. } => return None,
+        plain_op!() | token_op!() | block_op!() | end_op!() => return None,
     }
     Some(())
 }
@@ -409,8 +411,11 @@ fn untoken(op: &mut Op) -> Option<()> {
         | Op::StoreView { token, .. }
         | Op::AtomicRmw { token, .. }
         | Op::AtomicCas { token, .. }
-        | Op::AtomicRedView { token, .. } => *token = None,
-        _ => return None,
+        | Op::AtomicRedView { token, .. }
+        | Op::MultimemLoadReduce { token, .. }
+        | Op::MultimemReduce { token, .. }
+        | Op::MultimemStore { token, .. } => *token = None,
+        plain_op!() | token_op!() | block_op!() | end_op!() => return None,
     }
     Some(())
 }
@@ -421,7 +426,9 @@ fn weaken(op: &mut Op, to: Option<Order>) -> Option<()> {
         Op::LoadPtr { access, .. }
         | Op::StorePtr { access, .. }
         | Op::LoadView { access, .. }
-        | Op::StoreView { access, .. } => {
+        | Op::StoreView { access, .. }
+        | Op::MultimemLoadReduce { access, .. }
+        | Op::MultimemStore { access, .. } => {
             if let (None, Some(scope)) = (to, &mut access.scope) {
                 *scope = Scope::Device.min(*scope);
             }
@@ -429,13 +436,14 @@ fn weaken(op: &mut Op, to: Option<Order>) -> Option<()> {
         }
         Op::AtomicRmw { order, scope, .. }
         | Op::AtomicCas { order, scope, .. }
-        | Op::AtomicRedView { order, scope, .. } => {
+        | Op::AtomicRedView { order, scope, .. }
+        | Op::MultimemReduce { order, scope, .. } => {
             if to.is_none() {
                 *scope = Scope::Device.min(*scope);
             }
             order
         }
-        _ => return None,
+        plain_op!() | token_op!() | block_op!() | end_op!() => return None,
     };
     if let Some(to) = to {
         *order = if *order == Order::Weak { return None } else { to };

@@ -18,6 +18,7 @@ use moire_program::ir::{
     AluOp, CmpOp, Content, Expr, ObjectId, Op, Placement, Program, Reg, Space, Term, ThreadId, TileOp, Ty,
     Value,
 };
+use moire_program::{fence_op, jump_op};
 use std::collections::BTreeSet;
 
 /// Identity of an event, the same in both engines: its thread, and its position in the path of the thread.
@@ -309,8 +310,8 @@ pub fn register_bits(program: &Program, thread: ThreadId, reg: Reg) -> u32 {
             Op::Store { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::AsyncCopy(_) => {
                 continue;
             }
-            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => continue,
-            Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } | Op::Bra { .. } | Op::Exit => {
+            fence_op!() => continue,
+            Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } | jump_op!() => {
                 continue;
             }
         };

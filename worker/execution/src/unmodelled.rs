@@ -6,6 +6,7 @@ use moire_program::ir::{
     Control, FenceOrder, Ignored, Instr, LoadOrder, Op, Operand, Parts, Program, Proxy, ProxyOrder, RegDecl,
     RegInit, RmwOrder, StoreOrder, Thread, ThreadId, TileOp, Ty,
 };
+use moire_program::{barrier_op, jump_op, multimem_op};
 
 /// The first such instruction, and its line.
 pub fn unmodelled(program: &Program, model: &Model) -> Option<(String, u32)> {
@@ -23,8 +24,7 @@ pub fn unmodelled(program: &Program, model: &Model) -> Option<(String, u32)> {
 fn multimem(program: &Program) -> Option<(String, u32)> {
     let names =
         |o: &Operand| matches!(o, Operand::Address(s) if !program.symbols[s.index()].multimem.is_empty());
-    let meant =
-        |op: &Op| matches!(op, Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. });
+    let meant = |op: &Op| matches!(op, multimem_op!());
     let held = |r: &RegDecl| matches!(r.init, RegInit::Address(s) if names(&Operand::Address(s)));
     let found = program.threads.iter().find_map(|t| {
         let first = t.regs.iter().any(held).then(|| t.body.first().map_or(0, |i| i.line));
@@ -80,9 +80,7 @@ fn mixed_counts(program: &Program) -> Option<(String, u32)> {
 fn reason(op: &Op, model: &Model, tiles: bool) -> Option<String> {
     let under = |name: &str| Some(format!("{name} under the model {}", model.name()));
     match op {
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Bra { .. } | Op::Exit => {
-            None
-        }
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | jump_op!() => None,
         Op::Tile(_) if tiles => None,
         Op::Tile(op) => under(op.name()),
         Op::Control(Control::Repeat(_) | Control::EndRepeat) => Some("repeat".to_owned()),
@@ -96,9 +94,9 @@ fn reason(op: &Op, model: &Model, tiles: bool) -> Option<String> {
         Op::Tcgen05(op) if !model.covers(Feature::TensorCores) => under(op.name()),
         Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => beyond(op, model),
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mapa { .. } | Op::Tcgen05(_) => None,
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => None,
+        multimem_op!() => None,
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => None,
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
+        barrier_op!() => None,
     }
 }
 
@@ -125,12 +123,12 @@ fn beyond_tiles(op: &Op) -> &'static str {
         Op::WarpSync { .. } => "bar.warp.sync",
         Op::Mbarrier(_) | Op::MbarrierInitFence => "mbarrier",
         Op::Mapa { .. } => "mapa",
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => "multimem",
+        multimem_op!() => "multimem",
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } => {
             "an access that is volatile, mmio, of another proxy, of a vector or packed"
         }
         Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } => "an instruction of PTX",
-        Op::Bra { .. } | Op::Exit => "an instruction of PTX",
+        jump_op!() => "an instruction of PTX",
         Op::Tcgen05(op) => op.name(),
         Op::AsyncCopy(op) => op.name(),
         Op::Wgmma(op) => op.name(),

@@ -9,6 +9,7 @@ use crate::histogram::{Histogram, Seen};
 use crate::strategy::draw;
 use crate::takes::observed;
 use moire_program::ir::{Address, AtomOp, Op, Operand, Program, Ty};
+use moire_program::{barrier_op, jump_op, unit_op};
 
 /// The stand-in for a device.
 #[derive(Debug)]
@@ -115,9 +116,8 @@ impl<'p> Instance<'p> {
             | Op::MultimemRed { .. }
             | Op::Tile(_)
             | Op::Control(_) => {}
-            Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {}
-            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
-            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => {}
+            Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) | barrier_op!() => {}
+            unit_op!() | jump_op!() => {}
         }
         Some(())
     }

@@ -8,6 +8,7 @@ use moire_program::Refusal;
 use moire_program::ir::{
     AtomOp, Op, Operand, Program, Proxy, Reg, RegInit, Scope, Space, Thread, ThreadId, Ty,
 };
+use moire_program::{barrier_op, jump_op};
 use std::collections::BTreeSet;
 
 /// Most CTAs of a program, and most warps of a CTA.
@@ -106,9 +107,8 @@ fn operation(op: &Op) -> Result<(), Refusal> {
         | Op::MultimemRed { .. }
         | Op::Tile(_)
         | Op::Control(_) => other,
-        Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => other,
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => other,
-        Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => other,
+        Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) | barrier_op!() => other,
+        Op::AsyncCopy(_) | Op::Wgmma(_) | jump_op!() => other,
     }
 }
 

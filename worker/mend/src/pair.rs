@@ -4,6 +4,7 @@ use crate::Step;
 use crate::trial::Bench;
 use moire_program::edit::{Added, Edit, WaitFor};
 use moire_program::ir::*;
+use moire_program::{barrier_op, fence_op, jump_op, multimem_op, register_op};
 use std::collections::BTreeSet;
 
 /// An instruction.
@@ -128,11 +129,7 @@ fn completes(op: &Op) -> Option<Completes> {
         // Nor can it be waited for in front of the mbarrier of the answer.
         Op::Control(_) => None,
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => None,
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => None,
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => None,
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
-        Op::Bra { .. } | Op::Exit => None,
+        multimem_op!() | register_op!() | fence_op!() | barrier_op!() | jump_op!() => None,
     }
 }
 

@@ -15,6 +15,7 @@ use moire_explore::Limits;
 use moire_program::edit::Edit;
 use moire_program::ir::*;
 use moire_program::mutate::weakened;
+use moire_program::{jump_op, multimem_op, register_op};
 use std::collections::BTreeMap;
 
 /// Most edits that are tried alone.
@@ -145,9 +146,7 @@ fn removable(thread: &Thread, pc: usize) -> Option<usize> {
         // Barriers of all threads are taken out together.
         Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait => None,
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) | Op::Control(_) => None,
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Wgmma(_) => None,
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
-        Op::Bra { .. } | Op::Exit => None,
+        multimem_op!() | Op::Wgmma(_) | register_op!() | jump_op!() => None,
     }
 }
 

@@ -8,6 +8,7 @@ use moire_program::ir::*;
 use moire_program::mutate::synchronises;
 use moire_program::registers::uses;
 use moire_program::text::instruction;
+use moire_program::{jump_op, multimem_op, register_op};
 use std::collections::BTreeSet;
 
 /// Most places of a thread at which an arrival is tried.
@@ -74,12 +75,9 @@ fn stronger(program: &Program, thread: usize, op: &Op) -> Vec<Op> {
             out.extend(space.then(|| Op::ProxyFence(vec![ProxyFence::Of(Proxy::Async)])));
         }
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Fence { .. } => out.extend(ordered(op)),
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
-            out.extend(ordered(op))
-        }
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {}
-        Op::ClusterWait | Op::WarpSync { .. } | Op::MbarrierInitFence | Op::Wgmma(_) => {}
-        Op::Tile(_) | Op::Control(_) | Op::Bra { .. } | Op::Exit => {}
+        multimem_op!() => out.extend(ordered(op)),
+        register_op!() | Op::ClusterWait | Op::WarpSync { .. } | Op::MbarrierInitFence | Op::Wgmma(_) => {}
+        Op::Tile(_) | Op::Control(_) | jump_op!() => {}
     }
     out.extend(op.wider());
     out.retain(|o| o != op);

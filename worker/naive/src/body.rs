@@ -15,6 +15,7 @@ use super::state::{Paths, Runner, State};
 use super::tags::{bit, proxy_tag, store_tags};
 use super::{allocator, copies, exchange, mbarrier, proxies, tensor, tile, waits};
 use moire_cat::vocabulary::sets;
+use moire_program::barrier_op;
 use moire_program::ir::{
     AsyncCopy, BarKind, Control, Exchange, FenceOrder, Guard, Instr, Op, Operand, ProxyFence, Reg, RegInit,
     Tcgen05, ThreadId,
@@ -191,7 +192,7 @@ impl Runner<'_> {
             Op::AsyncCopy(AsyncCopy::Remote(w)) if w.op.is_some() => {
                 return ended(copies::update(self, s, w, todo));
             }
-            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {
+            barrier_op!() => {
                 return ended(waits::barrier(self, s, instr, todo, out));
             }
             Op::Mbarrier(_) => return ended(mbarrier::mbarrier(self, s, instr, todo)),

@@ -6,6 +6,7 @@ use super::operands::{used, written};
 use super::pairs::Events;
 use super::state::{Runner, State};
 use moire_program::ir::{Control, Instr, Op, Operand, Reg};
+use moire_program::{barrier_op, fence_op, jump_op, multimem_op, unit_op};
 
 impl Runner<'_> {
     /// Register instructions.
@@ -45,10 +46,7 @@ impl Runner<'_> {
             }
             // These touch more than registers.
             Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => {}
-            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Control(_) => {}
-            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {}
-            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
-            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => {}
+            multimem_op!() | Op::Control(_) | fence_op!() | barrier_op!() | unit_op!() | jump_op!() => {}
         }
     }
 

@@ -8,6 +8,7 @@ use moire_program::ir::{
     Address, AsyncCopy, BulkEnd, Control, Instr, ObjectId, Op, Operand, Program, ProxyOrder, RegInit, Scope,
     Space, SymbolId, Tcgen05, Thread, Tile, TileOp, Ty,
 };
+use moire_program::{barrier_op, jump_op, multimem_op, register_op, unit_op};
 use std::collections::BTreeSet;
 
 /// Most cells of a program.
@@ -283,11 +284,10 @@ fn footprint(op: &Op) -> Option<(Address, u32, u32)> {
         Op::MultimemLoad { ty, addr, .. }
         | Op::MultimemStore { ty, addr, .. }
         | Op::MultimemRed { ty, addr, .. } => (addr, (1, ty.bytes())),
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => return None,
+        register_op!() => return None,
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => return None,
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => return None,
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Tile(_) => return None,
-        Op::Control(_) | Op::Bra { .. } | Op::Exit => return None,
+        barrier_op!() | unit_op!() | Op::ProxyOrder(_) | Op::Tile(_) => return None,
+        Op::Control(_) | jump_op!() => return None,
     };
     Some((*addr, count, bytes))
 }
@@ -329,13 +329,11 @@ fn stretches(op: &Op) -> Option<Vec<(Address, u32)>> {
         Op::AsyncCopy(AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll) => Some(vec![]),
         Op::AsyncCopy(AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. }) => Some(vec![]),
         Op::AsyncCopy(AsyncCopy::Arrive { .. } | AsyncCopy::Prefetch(_)) => Some(vec![]),
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => Some(vec![]),
-        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) => Some(vec![]),
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => Some(vec![]),
+        register_op!() | Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) => Some(vec![]),
+        multimem_op!() => Some(vec![]),
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => Some(vec![]),
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => Some(vec![]),
-        Op::Tcgen05(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => Some(vec![]),
-        Op::Bra { .. } | Op::Exit => Some(vec![]),
+        barrier_op!() | Op::Tcgen05(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => Some(vec![]),
+        jump_op!() => Some(vec![]),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{LoadOrder, Op, Proxy, RmwOrder, Scope, StoreOrder};
+use moire_program::{barrier_op, fence_op, jump_op, register_op, unit_op};
 
 /// The tag of one set.
 pub(super) fn bit(set: usize) -> u128 {
@@ -67,12 +68,8 @@ pub(super) fn read_tags(op: &Op) -> (u128, Option<Scope>) {
             (half(*order) | bit(sets::RED) | bit(sets::GEN), Some(*scope))
         }
         // The reads of these have the tags of their own kind.
-        Op::Mbarrier(_) | Op::Tile(_) | Op::Control(_) | Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) => {
-            (0, None)
-        }
-        Op::Store { .. } | Op::MultimemStore { .. } | Op::Bra { .. } | Op::Exit => (0, None),
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => (0, None),
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => (0, None),
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => (0, None),
+        Op::Mbarrier(_) | Op::Tile(_) | Op::Control(_) | unit_op!() => (0, None),
+        Op::Store { .. } | Op::MultimemStore { .. } | jump_op!() | register_op!() => (0, None),
+        fence_op!() | barrier_op!() => (0, None),
     }
 }

@@ -7,6 +7,7 @@ use super::tags::bit;
 use moire_cat::vocabulary::sets;
 use moire_execution::leaf::flag;
 use moire_program::ir::{BarKind, BarRed, Instr, Op, Operand, Thread};
+use moire_program::{fence_op, jump_op, multimem_op, register_op, unit_op};
 
 /// Adds the paths on which a barrier is passed and, if it waits, the one on which it never is.
 pub(super) fn barrier(
@@ -30,14 +31,13 @@ pub(super) fn barrier(
             (bit(sets::WARP_SYNC), Barrier::Warp { mask: low(mask, 32) }, data, true)
         }
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => return Ok(()),
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Control(_) => {
+        multimem_op!() | Op::Control(_) => {
             return Ok(());
         }
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {
+        register_op!() => {
             return Ok(());
         }
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => return Ok(()),
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => return Ok(()),
+        fence_op!() | unit_op!() | jump_op!() => return Ok(()),
     };
     if let Barrier::Warp { mask } = barrier
         && run.program.threads[run.thread].place.mask != 0

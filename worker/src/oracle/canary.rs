@@ -12,6 +12,7 @@ use moire_explore::planted::Planted;
 use moire_program::features::Features;
 use moire_program::features::features;
 use moire_program::ir::{FenceOrder, LoadOrder, Op, Program, RmwOrder, StoreOrder, Thread};
+use moire_program::{barrier_op, unit_op};
 use std::sync::OnceLock;
 
 /// The model the bugs are planted in.
@@ -224,8 +225,7 @@ impl Marks {
                 | Op::Mbarrier(_)
                 | Op::Tile(_) => {}
                 Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) | Op::Control(_) => {}
-                Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
-                Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) => {}
+                barrier_op!() | unit_op!() => {}
             }
         }
         marks.releases |= marks.release_fence;

@@ -3,6 +3,7 @@
 use moire_execution::leaf::{Finding, Place};
 use moire_program::ir::*;
 use moire_program::text::instruction;
+use moire_program::{barrier_op, fence_op, jump_op, register_op};
 use std::collections::BTreeSet;
 
 /// ``generic write against async-proxy read of `a` ``. None if the finding names no instructions, or a line has several.
@@ -90,10 +91,8 @@ fn access(program: &Program, thread: &Thread, op: &Op, common: &BTreeSet<ObjectI
         | Op::MultimemRed { .. }
         | Op::Mbarrier(_)
         | Op::Tile(_) => name(),
-        Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Control(_) | Op::Bra { .. } | Op::Exit => name(),
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => name(),
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => name(),
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => name(),
+        Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Control(_) | jump_op!() | register_op!() => name(),
+        fence_op!() | barrier_op!() => name(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Dice;
 use moire_tile_ir::{Access, Block, IntegerOp, Module, Op, Order, Overflow, Scope};
+use moire_tile_ir::{access_op, block_op, end_op, plain_op, token_op};
 
 /// A change of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +111,8 @@ fn injure(injury: Injury, op: &mut Op) {
                 constant.bits = vec![value - 1];
             }
         }
-        _ => {}
+        // No injury fits.
+        (_, plain_op!() | token_op!() | access_op!() | block_op!() | end_op!()) => {}
     }
 }
 

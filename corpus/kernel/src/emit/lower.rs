@@ -10,6 +10,7 @@ use crate::Refusal;
 use moire_program::ir::*;
 use moire_program::registers::rewrite;
 use moire_program::validate::notation;
+use moire_program::{fence_op, jump_op, multimem_op, register_op};
 
 /// A thread in pure PTX.
 pub(super) struct Lowered {
@@ -87,10 +88,8 @@ impl Lower<'_> {
             Op::AsyncCopy(AsyncCopy::Prefetch(prefetch)) => self.tensor_box(&mut prefetch.src)?,
             // Native text of these is PTX.
             Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Control(_) | Op::Tile(_) | Op::Mbarrier(_) => {}
-            Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Bra { .. } | Op::Exit => {}
-            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {}
-            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {}
-            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {}
+            Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | jump_op!() | multimem_op!() => {}
+            register_op!() | fence_op!() => {}
             Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
         }
         let marked =

@@ -14,6 +14,7 @@ use moire_program::ir::{
     Address, AluOp, BarKind, Control, Guard, Instr, Label, Op, Operand, Placement, Reg, RegDecl, RegInit,
     SymbolId, Thread, Ty,
 };
+use moire_program::multimem_op;
 use moire_program::registers::uses;
 use std::collections::BTreeMap;
 
@@ -314,7 +315,7 @@ impl<'k> Run<'k> {
             Op::Control(Control::Ignored(_)) => return Ok(()),
             Op::Mapa { .. } => return Err(self.refuse("`mapa`")),
             Op::Mbarrier(_) | Op::MbarrierInitFence => return Err(self.refuse("`mbarrier`")),
-            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
+            multimem_op!() => {
                 return Err(self.refuse("`multimem`"));
             }
             Op::Mov { .. }

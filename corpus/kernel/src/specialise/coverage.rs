@@ -12,6 +12,7 @@ use crate::ptx::{Kernel, Sort, Statement, What, mnemonic as head, sort};
 use moire_isa::kinds::Space as In;
 use moire_program::ir::*;
 use moire_program::text::instruction;
+use moire_program::{barrier_op, fence_op, multimem_op, unit_op};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The statements that coverage is about.
@@ -318,16 +319,10 @@ fn core(op: &Op) -> Option<Class> {
         | Op::Tile(_) => None,
         Op::Store { order: StoreOrder::Weak, .. } | Op::Tcgen05(Tcgen05::Store(_)) => Some(Class::Stores),
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => Some(Class::Synchronises),
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
-            Some(Class::Synchronises)
-        }
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {
-            Some(Class::Synchronises)
-        }
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {
-            Some(Class::Synchronises)
-        }
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Control(_) => Some(Class::Synchronises),
+        multimem_op!() => Some(Class::Synchronises),
+        fence_op!() => Some(Class::Synchronises),
+        barrier_op!() => Some(Class::Synchronises),
+        unit_op!() | Op::Control(_) => Some(Class::Synchronises),
     }
 }
 

@@ -77,7 +77,7 @@ fn op_is_free(op: &Op, zeros: &BTreeSet<Reg>, sizes: &mut BTreeSet<u32>) -> bool
             !matches!(kind, crate::ir::BarKind::Red { .. }) && immediate(id) && count.iter().all(immediate)
         }
         Op::WarpSync { mask } => matches!(mask, Operand::Imm(_)),
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => false,
+        multimem_op!() => false,
         // Counts, parities and ranks have a meaning.
         Op::Mbarrier(_) | Op::Mapa { .. } => false,
         // Sizes, columns, masks and groups have one too.

@@ -45,14 +45,10 @@ impl Op {
                 WgmmaFactor::Registers(_) => vec![&product.b],
             },
             Op::Wgmma(Wgmma::Fence | Wgmma::Commit | Wgmma::Wait(_)) => Vec::new(),
-            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {
-                Vec::new()
-            }
+            register_op!() => Vec::new(),
             Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => Vec::new(),
-            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => Vec::new(),
-            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => Vec::new(),
-            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => Vec::new(),
-            Op::AsyncCopy(_) | Op::Tile(_) | Op::Control(_) | Op::Bra { .. } | Op::Exit => Vec::new(),
+            multimem_op!() | fence_op!() | barrier_op!() => Vec::new(),
+            Op::AsyncCopy(_) | Op::Tile(_) | Op::Control(_) | jump_op!() => Vec::new(),
         }
     }
 }

@@ -46,12 +46,9 @@ impl Op {
             Op::Control(Control::Elect { .. } | Control::Collective(_) | Control::Ignored(_)) => Goes::On,
             Op::Control(Control::TryCancel { .. } | Control::QueryCancel { .. }) => Goes::On,
             Op::Control(Control::LaunchDependents | Control::WaitDependencies) => Goes::On,
-            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => Goes::On,
+            register_op!() => Goes::On,
             Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => Goes::On,
-            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => Goes::On,
-            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => Goes::On,
-            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => Goes::On,
-            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) => Goes::On,
+            multimem_op!() | fence_op!() | barrier_op!() | unit_op!() | Op::Tile(_) => Goes::On,
         }
     }
 
@@ -61,11 +58,8 @@ impl Op {
             Op::Load { order, .. } | Op::MultimemLoad { order, .. } => Some(Access::Load(*order)),
             Op::Store { order, .. } | Op::MultimemStore { order, .. } => Some(Access::Store(*order)),
             Op::Rmw { .. } | Op::MultimemRed { .. } | Op::Mbarrier(_) => Some(Access::Update),
-            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
-            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => None,
-            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
-            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => None,
-            Op::Bra { .. } | Op::Exit => None,
+            register_op!() | fence_op!() | barrier_op!() => None,
+            unit_op!() | Op::Tile(_) | Op::Control(_) | jump_op!() => None,
         }
     }
 
@@ -87,13 +81,10 @@ impl Op {
                 None
             }
             Op::Control(Control::LaunchDependents | Control::WaitDependencies) => None,
-            Op::Control(Control::Repeat(_) | Control::EndRepeat) | Op::Bra { .. } | Op::Exit => None,
-            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
-            Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => None,
-            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => None,
-            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => None,
-            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait => None,
-            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) => None,
+            Op::Control(Control::Repeat(_) | Control::EndRepeat) | jump_op!() => None,
+            register_op!() | Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => None,
+            multimem_op!() | fence_op!() => None,
+            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | unit_op!() | Op::Tile(_) => None,
         }
     }
 
@@ -107,11 +98,10 @@ impl Op {
             Op::ProxyOrder(op) => Some(op.name()),
             Op::Control(op) => Some(op.name()),
             Op::Tile(op) => Some(op.name()),
-            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
-            Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Bra { .. } | Op::Exit => None,
-            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => None,
+            register_op!() | Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | jump_op!() => None,
+            multimem_op!() => None,
             Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => None,
-            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
+            barrier_op!() => None,
         }
     }
 
@@ -125,11 +115,8 @@ impl Op {
                 Some((Space::Generic, *addr))
             }
             Op::Mbarrier(m) => Some((m.space, m.addr)),
-            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
-            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => None,
-            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
-            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => None,
-            Op::Bra { .. } | Op::Exit => None,
+            register_op!() | fence_op!() | barrier_op!() => None,
+            unit_op!() | Op::Tile(_) | Op::Control(_) | jump_op!() => None,
         }
     }
 
@@ -149,12 +136,8 @@ impl Op {
             Op::Control(Control::Elect { .. } | Control::Collective(_) | Control::Ignored(_)) => None,
             Op::Control(Control::QueryCancel { .. } | Control::Repeat(_) | Control::EndRepeat) => None,
             Op::Control(Control::LaunchDependents | Control::WaitDependencies) => None,
-            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
-            Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Bra { .. } | Op::Exit => None,
-            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => None,
-            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => None,
-            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
-            Op::Wgmma(_) | Op::Tile(_) => None,
+            register_op!() | Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | jump_op!() => None,
+            multimem_op!() | fence_op!() | barrier_op!() | Op::Wgmma(_) | Op::Tile(_) => None,
         }
     }
 

@@ -178,8 +178,8 @@ impl Op {
             Op::AsyncCopy(AsyncCopy::Small(_) | AsyncCopy::Bulk(_) | AsyncCopy::Prefetch(_)) => None,
             Op::AsyncCopy(AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll) => None,
             Op::AsyncCopy(AsyncCopy::Arrive { .. } | AsyncCopy::BulkCommit | AsyncCopy::Remote(_)) => None,
-            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
-            Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) | Op::Bra { .. } | Op::Exit => None,
+            register_op!() => None,
+            Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) | jump_op!() => None,
             Op::Bar { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
             // A commit for the reads of A alone is an instruction of one architecture.
             Op::Tcgen05(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => None,
@@ -214,9 +214,7 @@ impl Op {
             Op::AsyncCopy(AsyncCopy::Small(_) | AsyncCopy::Prefetch(_) | AsyncCopy::Arrive { .. }) => None,
             Op::AsyncCopy(AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll) => None,
             Op::AsyncCopy(AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. }) => None,
-            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
-            Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Bra { .. } | Op::Exit => None,
-            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
+            register_op!() | Op::ProxyFence(_) | Op::MbarrierInitFence | jump_op!() | barrier_op!() => None,
             Op::Tcgen05(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => None,
         }
     }

@@ -161,8 +161,7 @@ fn effect(part: &Part<'_>, mut state: State, pc: usize) -> State {
     let op = &part.code().body[pc].op;
     let result = values::result(part, &state, op);
     written(op, &mut |reg| state.regs[reg.index()] = result.clone());
-    let order =
-        matches!(op, Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_));
+    let order = matches!(op, fence_op!());
     state.fenced |= order;
     state.waited = (state.waited && !meet(part, &state, op)) || waits(part.code(), pc);
     state
@@ -310,10 +309,6 @@ fn computed(part: &Part<'_>, state: &State, op: &Op) -> Val {
             Some(Known { base: Some((symbol, Some(rank))), ..src })
         }),
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Control(_) => Val::Open,
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => Val::Open,
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => Val::Open,
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => Val::Open,
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) => Val::Open,
-        Op::Bra { .. } | Op::Exit => Val::Open,
+        multimem_op!() | fence_op!() | barrier_op!() | unit_op!() | Op::Tile(_) | jump_op!() => Val::Open,
     }
 }

@@ -98,11 +98,9 @@ fn rendezvous(op: &Op) -> bool {
         Op::Control(control) => matches!(control, Control::Elect { .. } | Control::Collective(_)),
         Op::Tcgen05(op) => !op.by_one_thread(),
         Op::Wgmma(_) => true,
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => false,
+        register_op!() => false,
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => false,
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => false,
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => false,
-        Op::AsyncCopy(_) | Op::Bra { .. } | Op::Exit => false,
+        multimem_op!() | fence_op!() | Op::AsyncCopy(_) | jump_op!() => false,
     }
 }
 
@@ -123,10 +121,9 @@ fn idle(op: &Op) -> bool {
                 | AsyncCopy::BulkWait { .. }
         ),
         Op::Control(control) => matches!(control, Control::Elect { .. } | Control::Ignored(_)),
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => false,
+        register_op!() => false,
         Op::Store { .. } | Op::Rmw { .. } | Op::ProxyOrder(_) | Op::Wgmma(_) | Op::Tile(_) => false,
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => false,
-        Op::Bra { .. } | Op::Exit => false,
+        multimem_op!() | jump_op!() => false,
     }
 }
 

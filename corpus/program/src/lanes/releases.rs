@@ -54,11 +54,9 @@ pub(super) fn check(part: &Part<'_>, state: &State, op: &Op) -> Done<()> {
             matches!(order, ProxyOrder::CopyTensormap { .. } | ProxyOrder::ReplaceTensormap { .. })
         }
         Op::Control(control) => matches!(control, Control::TryCancel { .. }),
-        Op::AsyncCopy(_) | Op::Tcgen05(_) | Op::Wgmma(_) | Op::Mbarrier(_) => false,
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => false,
-        Op::Load { .. } | Op::MultimemLoad { .. } | Op::Bra { .. } | Op::Exit => false,
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence => false,
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => false,
+        Op::AsyncCopy(_) | Op::Tcgen05(_) | Op::Wgmma(_) | Op::Mbarrier(_) | register_op!() => false,
+        Op::Load { .. } | Op::MultimemLoad { .. } | jump_op!() => false,
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | barrier_op!() => false,
     };
     if writes && part.several() && !part.has(Planted::Releases) { Err(Apart::All) } else { Ok(()) }
 }

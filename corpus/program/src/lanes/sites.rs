@@ -60,10 +60,8 @@ pub(super) fn sites(part: &Part<'_>, state: &State, pc: usize) -> Vec<Site> {
         }
         // Tensor memory is no part of this: its cells are told apart by lane.
         Op::Tcgen05(_) | Op::Wgmma(_) => op.matrices().into_iter().for_each(|d| matrix(d, &mut plain)),
-        Op::AsyncCopy(_) | Op::ProxyOrder(_) | Op::Tile(_) | Op::Control(_) => {}
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {}
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Bra { .. } | Op::Exit => {}
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
+        Op::AsyncCopy(_) | Op::ProxyOrder(_) | Op::Tile(_) | Op::Control(_) | register_op!() => {}
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | jump_op!() | barrier_op!() => {}
     }
     let strong = op.access().is_some_and(Access::is_strong);
     let quiet = quiet(part, state, op);

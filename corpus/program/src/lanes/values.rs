@@ -47,10 +47,7 @@ pub(super) fn result(part: &Part<'_>, state: &State, op: &Op) -> Val {
         // Data of tensor memory, of products and of answers: no engine has a value.
         Op::Tcgen05(_) | Op::Wgmma(_) | Op::Control(_) => Val::Same,
         Op::Store { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::AsyncCopy(_) => open,
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => open,
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => open,
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => open,
-        Op::Tile(_) | Op::Bra { .. } | Op::Exit => open,
+        register_op!() | fence_op!() | barrier_op!() | Op::Tile(_) | jump_op!() => open,
     }
 }
 

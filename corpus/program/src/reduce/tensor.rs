@@ -131,12 +131,10 @@ fn simpler(op: &Op) -> Vec<Op> {
         Op::AsyncCopy(AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll) => Vec::new(),
         Op::AsyncCopy(AsyncCopy::Arrive { .. } | AsyncCopy::Prefetch(_) | AsyncCopy::Remote(_)) => Vec::new(),
         Op::AsyncCopy(AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. }) => Vec::new(),
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => Vec::new(),
+        register_op!() => Vec::new(),
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => Vec::new(),
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => Vec::new(),
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => Vec::new(),
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => Vec::new(),
-        Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) | Op::Bra { .. } | Op::Exit => Vec::new(),
+        multimem_op!() | fence_op!() | barrier_op!() => Vec::new(),
+        Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) | jump_op!() => Vec::new(),
     }
 }
 

@@ -112,9 +112,9 @@ fn op_weight(op: &Op) -> usize {
         Op::ClusterArrive { relaxed } => 10 * usize::from(!relaxed),
         Op::Tcgen05(op) => super::tensor::tcgen05_weight(op),
         Op::AsyncCopy(copy) => super::tensor::copy_weight(copy),
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => 0,
+        register_op!() => 0,
         Op::MbarrierInitFence | Op::ProxyOrder(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => 0,
-        Op::Bar { .. } | Op::ClusterWait | Op::WarpSync { .. } | Op::Bra { .. } | Op::Exit => 0,
+        Op::Bar { .. } | Op::ClusterWait | Op::WarpSync { .. } | jump_op!() => 0,
     }
 }
 

@@ -63,10 +63,7 @@ pub(super) fn accesses(program: &Program) -> Vec<Access> {
             };
             let place = symbol.map(|s| (s, i64::from(address.offset)));
             let (bytes, writes, scope, proxy) = strength(&instr.op);
-            let multimem = matches!(
-                instr.op,
-                Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. }
-            );
+            let multimem = matches!(instr.op, multimem_op!());
             all.push(Access { thread, at, place, bytes, writes, scope, proxy, multimem });
         }
     }
@@ -99,11 +96,8 @@ fn strength(op: &Op) -> (u32, bool, Option<Scope>, Proxy) {
         Op::MultimemStore { order, ty, .. } => (ty.bytes(), true, store(*order), Proxy::Generic),
         Op::MultimemRed { scope, ty, .. } => (ty.bytes(), true, Some(*scope), Proxy::Generic),
         Op::Mbarrier(m) => (MBARRIER_BYTES, !matches!(m.op, MbarrierOp::Wait(_)), None, Proxy::Generic),
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => NOTHING,
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => NOTHING,
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => NOTHING,
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => NOTHING,
-        Op::Bra { .. } | Op::Exit => NOTHING,
+        register_op!() | fence_op!() | barrier_op!() | unit_op!() | Op::Tile(_) | Op::Control(_) => NOTHING,
+        jump_op!() => NOTHING,
     }
 }
 

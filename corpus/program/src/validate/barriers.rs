@@ -86,8 +86,7 @@ fn pairs(report: &mut Report<'_>, thread: &Thread) {
 
 fn placed(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
     let program = report.program;
-    let barrier =
-        matches!(instr.op, Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. });
+    let barrier = matches!(instr.op, barrier_op!());
     let shared = instr.op.place().is_some_and(|(space, address)| {
         let object = match address.base {
             Operand::Address(s) => program.objects[program.symbols[s.index()].object.index()].space,

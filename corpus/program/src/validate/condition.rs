@@ -177,19 +177,11 @@ impl<'p> Values<'p> {
             Op::Load { .. } | Op::Store { .. } | Op::Mbarrier(_) | Op::Alu { .. } | Op::Mapa { .. } => {
                 self.anything(t, op)
             }
-            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
-                self.anything(t, op)
-            }
-            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {
-                self.anything(t, op)
-            }
-            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {
-                self.anything(t, op)
-            }
-            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => {
-                self.anything(t, op)
-            }
-            Op::Bra { .. } | Op::Exit => false,
+            multimem_op!() => self.anything(t, op),
+            fence_op!() => self.anything(t, op),
+            barrier_op!() => self.anything(t, op),
+            unit_op!() | Op::Tile(_) | Op::Control(_) => self.anything(t, op),
+            jump_op!() => false,
         }
     }
 

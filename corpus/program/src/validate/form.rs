@@ -46,10 +46,9 @@ pub(super) fn check(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
         }
         // All that the reader can read of these is a form.
         Op::Fence { .. } | Op::Mbarrier(_) | Op::MbarrierInitFence | Op::Mapa { .. } => None,
-        Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } | Op::Bra { .. } | Op::Exit => None,
+        Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } | jump_op!() => None,
         // Other rules look at these.
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) => None,
-        Op::Tile(_) | Op::Control(_) => None,
+        unit_op!() | Op::ProxyOrder(_) | Op::Tile(_) | Op::Control(_) => None,
     };
     if let Some((id, what, hint)) = wrong {
         report.at(id, thread, instr, &what, hint);

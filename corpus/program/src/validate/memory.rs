@@ -99,14 +99,8 @@ fn address(report: &mut Report<'_>, access: &Access) {
 
 /// Finds a fence without a memory access or a barrier on a side that it orders.
 fn idle_fence(report: &mut Report<'_>, thread: &Thread, at: usize, order: FenceOrder) {
-    let orders = |i: &Instr| {
-        i.op.place().is_some()
-            || i.op.extended().is_some()
-            || matches!(
-                i.op,
-                Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. }
-            )
-    };
+    let orders =
+        |i: &Instr| i.op.place().is_some() || i.op.extended().is_some() || matches!(i.op, barrier_op!());
     let any = |seen: &[bool]| thread.body.iter().zip(seen).any(|(i, s)| *s && orders(i));
     let after = any(&reach(thread, &next(thread, at), None));
     let before = any(&reach_back(thread, at));

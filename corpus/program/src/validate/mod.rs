@@ -108,10 +108,9 @@ pub fn notation(op: &Op) -> Option<&'static str> {
         | Op::Store { order: StoreOrder::SeqCst(_), .. }
         | Op::Rmw { order: RmwOrder::SeqCst, .. } => Some("seq_cst accesses are those of source programs"),
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => places::notation(op),
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => places::notation(op),
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Control(_) => places::notation(op),
-        Op::Fence { .. } | Op::MbarrierInitFence | Op::ProxyOrder(_) | Op::Bra { .. } | Op::Exit => None,
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
+        multimem_op!() => places::notation(op),
+        register_op!() => None,
+        unit_op!() | Op::Control(_) => places::notation(op),
+        Op::Fence { .. } | Op::MbarrierInitFence | Op::ProxyOrder(_) | jump_op!() | barrier_op!() => None,
     }
 }

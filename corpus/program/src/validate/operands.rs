@@ -110,12 +110,10 @@ fn values(op: &Op) -> (Option<Ty>, Vec<Operand>) {
         Op::WarpSync { mask } => (None, vec![*mask]),
         Op::Mbarrier(m) => (None, m.operands()),
         Op::Mapa { rank, .. } => (None, vec![*rank]),
-        Op::Load { .. } | Op::MultimemLoad { .. } | Op::Bra { .. } | Op::Exit => (None, Vec::new()),
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {
-            (None, Vec::new())
-        }
+        Op::Load { .. } | Op::MultimemLoad { .. } | jump_op!() => (None, Vec::new()),
+        fence_op!() => (None, Vec::new()),
         Op::ClusterArrive { .. } | Op::ClusterWait | Op::Tile(_) | Op::Control(_) => (None, Vec::new()),
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) => (None, Vec::new()),
+        unit_op!() => (None, Vec::new()),
     }
 }
 

@@ -30,10 +30,9 @@ fn places(op: &Op) -> Vec<(Space, Address)> {
         Op::Control(Control::LaunchDependents | Control::WaitDependencies) | Op::Wgmma(_) => {}
         // Their addresses are checked with their other operands.
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Mapa { .. } => {}
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Tile(_) => {}
+        multimem_op!() | Op::Tile(_) => {}
         Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } => {}
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Bra { .. } | Op::Exit => {}
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | jump_op!() | barrier_op!() => {}
     }
     out
 }

@@ -66,11 +66,9 @@ fn floats(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
         Op::Rmw { ty, op, .. } | Op::MultimemLoad { ty, op, .. } | Op::MultimemRed { ty, op, .. } => {
             Some(*ty).filter(|_| !matches!(op, AtomOp::Exch | AtomOp::Cas))
         }
-        Op::Mov { .. } | Op::Selp { .. } | Op::Mapa { .. } | Op::Bra { .. } | Op::Exit => None,
+        Op::Mov { .. } | Op::Selp { .. } | Op::Mapa { .. } | jump_op!() => None,
         Op::Load { .. } | Op::Store { .. } | Op::MultimemStore { .. } | Op::Mbarrier(_) => None,
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => None,
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => None,
+        fence_op!() | barrier_op!() | unit_op!() | Op::Tile(_) | Op::Control(_) => None,
     };
     if matches!(ty, Some(Ty::F(_) | Ty::F16x2 | Ty::Bf16x2)) {
         report.at("float-arithmetic", thread, instr, "the bits are treated as integers", None);
@@ -185,7 +183,7 @@ fn widths(op: &Op, guard: Option<Guard>) -> Vec<(Reg, u32, bool)> {
         }
         Op::MbarrierInitFence => {}
         Op::Fence { .. } | Op::ProxyFence(_) | Op::ClusterArrive { .. } | Op::ClusterWait => {}
-        Op::Bra { .. } | Op::Exit => {}
+        jump_op!() => {}
     }
     if let Some((space, address)) = op.place()
         && !matches!(space, Space::SharedCta | Space::SharedCluster)

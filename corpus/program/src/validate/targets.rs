@@ -82,11 +82,8 @@ fn features(op: &Op) -> Vec<&'static [Target]> {
         | Op::ProxyOrder(ProxyOrder::Fabric { .. })
         | Op::Control(Control::TryCancel { .. } | Control::QueryCancel { .. }) => vec![NOT_90],
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => Vec::new(),
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => Vec::new(),
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => Vec::new(),
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => Vec::new(),
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => Vec::new(),
-        Op::Tile(_) | Op::Control(_) | Op::Bra { .. } | Op::Exit => Vec::new(),
+        multimem_op!() | register_op!() | fence_op!() | barrier_op!() => Vec::new(),
+        Op::Tile(_) | Op::Control(_) | jump_op!() => Vec::new(),
     }
 }
 

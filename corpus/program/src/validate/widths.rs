@@ -18,12 +18,11 @@ pub(super) fn extended(op: &Op) -> Widths {
         Op::Wgmma(Wgmma::Product(product)) => wgmma(product, &mut out),
         Op::ProxyOrder(ProxyOrder::ReplaceTensormap { ty, value, .. }) => out.push((*value, ty.bytes() * 8)),
         Op::Control(op) => control(op, &mut out),
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {}
-        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) | Op::Bra { .. } | Op::Exit => {}
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {}
+        register_op!() => {}
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) | jump_op!() => {}
+        multimem_op!() => {}
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => {}
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
-        Op::Wgmma(_) | Op::ProxyOrder(_) => {}
+        barrier_op!() | Op::Wgmma(_) | Op::ProxyOrder(_) => {}
     }
     out
 }

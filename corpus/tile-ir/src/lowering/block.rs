@@ -50,11 +50,14 @@ pub(super) struct Block<'h> {
 
 /// The destination and the sources of arithmetic, or `None` for other instructions.
 fn arithmetic(op: &Op) -> Option<(Reg, Vec<Operand>)> {
-    match op {
-        Op::Mov { dst, src, .. } => Some((*dst, vec![*src])),
-        Op::Alu { dst, a, b, .. } | Op::Setp { dst, a, b, .. } => Some((*dst, vec![*a, *b])),
-        Op::Selp { dst, a, b, p, .. } => Some((*dst, vec![*a, *b, Operand::Reg(*p)])),
-        _ => None,
+    if let Op::Mov { dst, src, .. } = op {
+        Some((*dst, vec![*src]))
+    } else if let Op::Alu { dst, a, b, .. } | Op::Setp { dst, a, b, .. } = op {
+        Some((*dst, vec![*a, *b]))
+    } else if let Op::Selp { dst, a, b, p, .. } = op {
+        Some((*dst, vec![*a, *b, Operand::Reg(*p)]))
+    } else {
+        None
     }
 }
 
@@ -171,22 +174,25 @@ impl<'h> Block<'h> {
             if labels.contains(&at) {
                 self.active = Threads::MAX;
             }
-            match &instr.op {
-                Op::Tile(_) if instr.guard.is_some() => return self.refuse("a predicated access of a tile"),
-                Op::Tile(TileOp::Access(access)) => {
-                    self.access(access, number)?;
-                    number += 1;
+            if let Op::Tile(op) = &instr.op {
+                if instr.guard.is_some() {
+                    return self.refuse("a predicated access of a tile");
                 }
-                Op::Tile(TileOp::Token(token)) => self.token(token),
-                Op::Bra { .. } | Op::Exit => self.bodies.iter_mut().for_each(|b| b.push(instr.clone())),
-                op => match arithmetic(op) {
-                    Some((dst, _)) => {
-                        for (body, needs) in self.bodies.iter_mut().zip(&self.needs) {
-                            body.extend(needs.contains(&dst).then(|| instr.clone()));
-                        }
+                match op {
+                    TileOp::Access(access) => {
+                        self.access(access, number)?;
+                        number += 1;
                     }
-                    None => return self.refuse("a thread that is no tile block"),
-                },
+                    TileOp::Token(token) => self.token(token),
+                }
+            } else if matches!(instr.op, Op::Bra { .. } | Op::Exit) {
+                self.bodies.iter_mut().for_each(|b| b.push(instr.clone()));
+            } else if let Some((dst, _)) = arithmetic(&instr.op) {
+                for (body, needs) in self.bodies.iter_mut().zip(&self.needs) {
+                    body.extend(needs.contains(&dst).then(|| instr.clone()));
+                }
+            } else {
+                return self.refuse("a thread that is no tile block");
             }
         }
         starts.push(self.bodies.iter().map(Vec::len).collect());
@@ -397,7 +403,7 @@ impl<'h> Block<'h> {
                 self.push(j, guard, load(order, ty, addr, seen, Space::Global));
                 a
             }
-            _ => {
+            TileKind::Store(_) | TileKind::Rmw { .. } => {
                 self.update(j, guard, access, (addr, seen, a, element.b))?;
                 zero
             }

@@ -50,12 +50,12 @@ fn retarget(thread: &mut Thread, starts: &[usize]) -> Done<()> {
 fn written(thread: &Thread) -> BTreeSet<Reg> {
     let mut out = BTreeSet::new();
     for instr in &thread.body {
-        match &instr.op {
-            Op::Mov { dst, .. } | Op::Alu { dst, .. } | Op::Setp { dst, .. } | Op::Selp { dst, .. } => {
-                out.insert(*dst);
-            }
-            Op::Tile(TileOp::Access(access)) => out.extend(access.elements.iter().filter_map(|e| e.dst)),
-            _ => {}
+        if let Op::Mov { dst, .. } | Op::Alu { dst, .. } | Op::Setp { dst, .. } | Op::Selp { dst, .. } =
+            &instr.op
+        {
+            out.insert(*dst);
+        } else if let Op::Tile(TileOp::Access(access)) = &instr.op {
+            out.extend(access.elements.iter().filter_map(|e| e.dst));
         }
     }
     out
@@ -97,17 +97,21 @@ impl Made {
 
     fn instr(&mut self, instr: &Instr, written: &BTreeSet<Reg>) -> Done<()> {
         let line = instr.line;
-        match &instr.op {
-            Op::Tile(TileOp::Access(access)) => {
+        let Op::Tile(op) = &instr.op else {
+            self.out.body.push(instr.clone());
+            return Ok(());
+        };
+        match op {
+            TileOp::Access(access) => {
                 let access = self.access(access, line)?;
                 self.push(Op::Tile(TileOp::Access(Box::new(access))), line);
                 return Ok(());
             }
-            Op::Tile(TileOp::Token(TileToken::Join { dst, from })) => {
+            TileOp::Token(TileToken::Join { dst, from }) => {
                 let from: Vec<Operand> = from.iter().filter_map(|t| self.of(*t)).collect();
                 self.gather(*dst, from, line)?;
             }
-            Op::Tile(TileOp::Token(TileToken::Choose { dst, when, yes, no })) => {
+            TileOp::Token(TileToken::Choose { dst, when, yes, no }) => {
                 let mut from: Vec<Operand> = [*yes, *no].iter().filter_map(|t| self.of(*t)).collect();
                 if written.contains(when) {
                     let zero = fresh(&mut self.out.regs, "d")?;
@@ -117,7 +121,6 @@ impl Made {
                 }
                 self.gather(*dst, from, line)?;
             }
-            _ => {}
         }
         self.out.body.push(instr.clone());
         Ok(())

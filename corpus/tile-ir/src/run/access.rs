@@ -125,11 +125,12 @@ impl Block<'_, '_> {
             Op::JoinTokens(from) => from.clone(),
             Op::AliasFence { token } => vec![*token],
             Op::GdcWait { token } | Op::GdcLaunch { token } => token.iter().copied().collect(),
-            op => {
-                let Some((kind, operands)) = self.accessed(op)? else { return Ok(false) };
+            access_op!() => {
+                let Some((kind, operands)) = self.accessed(&instr.op)? else { return Ok(false) };
                 self.touch(instr, kind, &operands)?;
                 return Ok(true);
             }
+            plain_op!() | block_op!() | end_op!() => return Ok(false),
         };
         let from = from.into_iter().map(|t| self.token_of(t)).collect::<Done<Vec<Reg>>>()?;
         let token = self.join(from)?;
@@ -179,7 +180,7 @@ impl Block<'_, '_> {
                 let operands = self.through(*pointers, [Some(*compare), Some(*value)], *mask, *token)?;
                 ((kind, Sign::Unsigned), operands)
             }
-            _ => return Ok(None),
+            plain_op!() | token_op!() | block_op!() | end_op!() => return Ok(None),
         }))
     }
 
@@ -232,11 +233,13 @@ impl Block<'_, '_> {
 
     fn element_type(&self, to: Scalar, kind: TileKind, sign: Sign) -> Done<Ty> {
         let exchanges = matches!(kind, TileKind::Rmw { op: AtomOp::Exch, .. });
-        match kind {
-            _ if to.bits() < 8 => self.refuse("an access to less than a byte"),
-            TileKind::Rmw { .. } if !to.integer() && !exchanges => self.refuse("an atomic on floats"),
-            _ => Ok(register_type(to, sign)),
+        if to.bits() < 8 {
+            return self.refuse("an access to less than a byte");
         }
+        if matches!(kind, TileKind::Rmw { .. }) && !to.integer() && !exchanges {
+            return self.refuse("an atomic on floats");
+        }
+        Ok(register_type(to, sign))
     }
 
     fn touch(&mut self, instr: &Instr, (kind, sign): Does, operands: &Operands) -> Done<()> {

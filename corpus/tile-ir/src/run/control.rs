@@ -47,7 +47,7 @@ fn leaves(block: &Body) -> bool {
         Op::Break(_) | Op::Continue(_) | Op::Return(_) => true,
         Op::If { .. } => i.op.blocks().into_iter().any(leaves),
         Op::For { .. } | Op::Loop { .. } => i.op.blocks().into_iter().any(returns),
-        _ => false,
+        Op::Yield(_) | plain_op!() | token_op!() | access_op!() => false,
     })
 }
 
@@ -57,11 +57,9 @@ fn returns(block: &Body) -> bool {
 
 /// Whether execution never continues behind the block.
 fn gone(block: &Body) -> bool {
-    match block.ops.last().map(|i| &i.op) {
-        Some(Op::Break(_) | Op::Continue(_) | Op::Return(_)) => true,
-        Some(Op::If { then, otherwise: Some(otherwise), .. }) => gone(then) && gone(otherwise),
-        _ => false,
-    }
+    let Some(last) = block.ops.last().map(|i| &i.op) else { return false };
+    let both = |op: &Op| matches!(op, Op::If { then, otherwise: Some(otherwise), .. } if gone(then) && gone(otherwise));
+    matches!(last, Op::Break(_) | Op::Continue(_) | Op::Return(_)) || both(last)
 }
 
 impl Block<'_, '_> {
@@ -101,7 +99,7 @@ impl Block<'_, '_> {
                     self.push(Code::Exit)?;
                     Some(End::Gone)
                 }
-                _ => {
+                plain_op!() | token_op!() | access_op!() => {
                     self.plain(instr)?;
                     None
                 }
@@ -115,11 +113,8 @@ impl Block<'_, '_> {
 
     fn plain(&mut self, instr: &Instr) -> Done<()> {
         let launch = self.shared.launch.grid;
-        let three = match &instr.op {
-            Op::TileBlockId => Some(self.id),
-            Op::NumTileBlocks => Some(launch),
-            _ => None,
-        };
+        let own = (instr.op == Op::TileBlockId).then_some(self.id);
+        let three = own.or((instr.op == Op::NumTileBlocks).then_some(launch));
         if let Some(numbers) = three {
             let held = numbers.map(|n| Held::number(u128::from(n))).to_vec();
             self.define_all(&instr.results, held);
@@ -230,14 +225,13 @@ impl Block<'_, '_> {
         let made = |i: &Step| matches!(&i.op, Code::Tile(op) if op.token() == Some(token));
         let mut makers = (0..self.thread.body.len()).filter(|at| made(&self.thread.body[*at]));
         let (Some(at), None) = (makers.next(), makers.next()) else { return false };
-        match &self.thread.body[at].op {
-            Code::Tile(TileOp::Access(access)) => {
+        let Code::Tile(op) = &self.thread.body[at].op else { return false };
+        match op {
+            TileOp::Access(access) => {
                 !out.insert(at) || access.after.is_none_or(|after| self.stands_for(after, out))
             }
-            Code::Tile(TileOp::Token(TileToken::Join { from, .. })) => {
-                from.iter().all(|t| self.stands_for(*t, out))
-            }
-            _ => false,
+            TileOp::Token(TileToken::Join { from, .. }) => from.iter().all(|t| self.stands_for(*t, out)),
+            TileOp::Token(TileToken::Choose { .. }) => false,
         }
     }
 

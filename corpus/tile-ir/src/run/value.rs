@@ -206,7 +206,11 @@ impl Block<'_, '_> {
                 self.zip(*a, *b, &mut |block, x, y| block.compare(wanted, scalar, x, y))?
             }
             Op::Select { condition, a, b } => self.select(*condition, *a, *b, result)?,
-            _ => return Ok(None),
+            // Others run these, or nobody does.
+            Op::TileBlockId | Op::NumTileBlocks | Op::TensorView { .. } | Op::MakeView { .. } => {
+                return Ok(None);
+            }
+            Op::Float { .. } | token_op!() | access_op!() | block_op!() | end_op!() => return Ok(None),
         };
         Ok(Some(lanes))
     }

@@ -37,10 +37,12 @@ struct Axis {
 
 /// Runs an operation that makes a view. Returns whether it was one.
 pub(super) fn views(b: &mut Block<'_, '_>, instr: &Instr) -> Done<bool> {
-    let tensor = match &instr.op {
-        Op::TensorView { base, shape, strides } => tensor(b, instr, *base, shape, strides)?,
-        Op::MakeView { tensor } => tensor_of(b, *tensor)?.clone(),
-        _ => return Ok(false),
+    let tensor = if let Op::TensorView { base, shape, strides } = &instr.op {
+        tensor(b, instr, *base, shape, strides)?
+    } else if let Op::MakeView { tensor } = &instr.op {
+        tensor_of(b, *tensor)?.clone()
+    } else {
+        return Ok(false);
     };
     b.define(instr, 0, Held::Tensor(tensor));
     Ok(true)

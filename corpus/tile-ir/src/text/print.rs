@@ -213,7 +213,10 @@ impl Printer<'_> {
             }
             Op::MakeToken => "make_token : token".to_owned(),
             Op::JoinTokens(tokens) => format!("join_tokens {} : token", self.list(tokens)),
-            other => self.memory(other, &ty).unwrap_or_else(|| self.control(other, results)),
+            access_op!() | Op::AliasFence { .. } | Op::GdcWait { .. } | Op::GdcLaunch { .. } => {
+                self.memory(op, &ty).unwrap_or_default()
+            }
+            block_op!() | end_op!() => self.control(op, results),
         }
     }
 
@@ -323,7 +326,14 @@ impl Printer<'_> {
                     scope.word()
                 )
             }
-            other => return self.view_access(other, ty),
+            Op::LoadView { .. } | Op::StoreView { .. } | Op::AtomicRedView { .. } => {
+                self.view_access(op, ty)?
+            }
+            Op::MultimemLoadReduce { .. } | Op::MultimemReduce { .. } | Op::MultimemStore { .. } => {
+                self.view_access(op, ty)?
+            }
+            token_op!() => self.view_access(op, ty)?,
+            plain_op!() | block_op!() | end_op!() => return None,
         })
     }
 
@@ -374,7 +384,10 @@ impl Printer<'_> {
             Op::GdcLaunch { token } => {
                 format!("gdc_launch_dependents_tko{} -> token", self.token(*token, true))
             }
-            _ => return None,
+            Op::LoadPtr { .. } | Op::StorePtr { .. } | Op::AtomicRmw { .. } | Op::AtomicCas { .. } => {
+                return None;
+            }
+            Op::MakeToken | Op::JoinTokens(_) | plain_op!() | block_op!() | end_op!() => return None,
         })
     }
 
@@ -423,7 +436,7 @@ impl Printer<'_> {
             Op::Continue(values) => self.typed("continue", values),
             Op::Break(values) => self.typed("break", values),
             Op::Return(values) => self.typed("return", values),
-            _ => String::new(),
+            plain_op!() | token_op!() | access_op!() => String::new(),
         }
     }
 }

@@ -45,7 +45,7 @@ impl<'f> Check<'f> {
             Op::GdcWait { token } | Op::GdcLaunch { token } => {
                 self.token(*token).and_then(|()| self.gives(instr, &Type::Token))
             }
-            _ => return None,
+            Op::MakeToken | Op::JoinTokens(_) | plain_op!() | block_op!() | end_op!() => return None,
         })
     }
 

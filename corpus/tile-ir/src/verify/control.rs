@@ -22,7 +22,9 @@ impl Frame {
         match &instr.op {
             Op::For { inits, .. } => Frame::For(inits.clone()),
             Op::Loop { inits, .. } => Frame::Loop(inits.clone(), instr.results.clone()),
-            _ => Frame::If(instr.results.clone()),
+            Op::If { .. } | plain_op!() | token_op!() | access_op!() | end_op!() => {
+                Frame::If(instr.results.clone())
+            }
         }
     }
 }
@@ -66,7 +68,8 @@ impl<'f> Check<'f> {
                 let params: Vec<&Type> = inits.iter().map(|v| self.ty(*v)).collect();
                 self.params(body, &params)
             }
-            other => self.end(other),
+            end_op!() => self.end(&instr.op),
+            plain_op!() | token_op!() | access_op!() => Ok(()),
         }
     }
 
@@ -118,7 +121,7 @@ impl<'f> Check<'f> {
             (Op::Continue(_) | Op::Break(_), _, _) => {
                 broken(Reason::Block, "no enclosing loop takes this terminator")
             }
-            _ => Ok(()),
+            (plain_op!() | token_op!() | access_op!() | block_op!(), _, _) => Ok(()),
         }
     }
 }

@@ -264,7 +264,9 @@ impl<'f> Check<'f> {
             | Op::StorePtr { hints, .. }
             | Op::LoadView { hints, .. }
             | Op::StoreView { hints, .. } => once(hints)?,
-            _ => {}
+            Op::AtomicRmw { .. } | Op::AtomicCas { .. } | Op::AtomicRedView { .. } => {}
+            Op::MultimemLoadReduce { .. } | Op::MultimemReduce { .. } | Op::MultimemStore { .. } => {}
+            plain_op!() | token_op!() | block_op!() | end_op!() => {}
         }
         if let Some(checked) = self.plain(instr) {
             return checked;

@@ -24,7 +24,8 @@ impl<'f> Check<'f> {
             Op::MakeView { tensor } => self.make_view(instr, *tensor),
             Op::MakeToken => self.gives(instr, &Type::Token),
             Op::JoinTokens(tokens) => self.join(instr, tokens),
-            _ => return None,
+            Op::AliasFence { .. } | Op::GdcWait { .. } | Op::GdcLaunch { .. } => return None,
+            access_op!() | block_op!() | end_op!() => return None,
         })
     }
 

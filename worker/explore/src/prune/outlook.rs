@@ -27,6 +27,7 @@ use crate::thread::run_ahead::Item;
 use crate::thread::run_ahead::{Operation, RunAhead};
 use crate::thread::trace::{Gate, Trace, TraceEnd, View};
 use moire_program::ir::*;
+use moire_program::{barrier_op, fence_op, jump_op, multimem_op, register_op, unit_op};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most sums of arrivals and bytes that are distinguished. With more sums, a phase is assumed to complete.
@@ -107,13 +108,8 @@ fn foreseeable(thread: &Thread, flow: &Flow, pc: usize) -> bool {
             MbarrierOp::Init { .. } | MbarrierOp::Inval | MbarrierOp::Arrive(_) => m.dst().is_none(),
             MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => m.dst().is_none(),
         },
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => true,
-        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) => true,
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => true,
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => true,
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => true,
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) => true,
-        Op::Control(_) | Op::Bra { .. } | Op::Exit => true,
+        register_op!() | Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) => true,
+        multimem_op!() | barrier_op!() | fence_op!() | unit_op!() | Op::Control(_) | jump_op!() => true,
     }
 }
 

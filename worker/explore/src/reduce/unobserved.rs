@@ -25,6 +25,7 @@ use crate::thread::operands::{defines, uses};
 use moire_execution::leaf::asked;
 use moire_program::ir::*;
 use moire_program::registers::only_registers;
+use moire_program::{barrier_op, fence_op, jump_op, multimem_op, register_op, unit_op};
 use std::collections::BTreeSet;
 
 /// What is known of the accesses of a program.
@@ -184,15 +185,10 @@ fn touched(op: &Op) -> Vec<(&Address, Does)> {
             };
             access.elements.iter().map(|e| (&e.addr, does(e))).collect()
         }
-        Op::Tile(_) | Op::Bra { .. } | Op::Exit => Vec::new(),
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => Vec::new(),
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => Vec::new(),
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => Vec::new(),
+        Op::Tile(_) | jump_op!() | register_op!() | fence_op!() | barrier_op!() => Vec::new(),
         // A program with one of these has no unobserved access.
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Mbarrier(_) => {
-            Vec::new()
-        }
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Control(_) => Vec::new(),
+        multimem_op!() | Op::Mbarrier(_) => Vec::new(),
+        unit_op!() | Op::Control(_) => Vec::new(),
     }
 }
 

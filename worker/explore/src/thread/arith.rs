@@ -8,6 +8,7 @@ use super::operands::{defines, uses};
 use super::trace::{RegState, TraceEnd, View};
 use moire_execution::leaf::{arithmetic, compare, truncate};
 use moire_program::ir::*;
+use moire_program::{barrier_op, fence_op, jump_op, multimem_op, unit_op};
 
 /// Executes an instruction that touches registers only, for the lanes that are active.
 fn registers<V: View>(m: &mut Machine<'_, V>, op: &Op) {
@@ -62,10 +63,7 @@ fn compute<V: View>(m: &mut Machine<'_, V>, op: &Op) {
         }
         // These touch more than registers.
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => {}
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Control(_) => {}
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {}
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => {}
+        multimem_op!() | Op::Control(_) | fence_op!() | barrier_op!() | unit_op!() | jump_op!() => {}
     }
 }
 

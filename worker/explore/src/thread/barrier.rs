@@ -8,6 +8,7 @@ use super::machine::Machine;
 use super::trace::{RegState, TraceEnd, View};
 use moire_execution::leaf::{flag, sign_extend};
 use moire_program::ir::*;
+use moire_program::{fence_op, jump_op, multimem_op, register_op, unit_op};
 
 pub(crate) fn barrier<V: View>(m: &mut Machine<'_, V>, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
     let (barrier, deps, relaxed) = barrier_use(m, instr)?;
@@ -136,9 +137,6 @@ fn barrier_use<V: View>(m: &Machine<'_, V>, instr: &Instr) -> Result<(BarrierUse
             Ok((plain(BarrierObject::Warp { mask }, true, true), deps, false))
         }
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => none,
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Control(_) => none,
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => none,
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => none,
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => none,
+        multimem_op!() | Op::Control(_) | register_op!() | fence_op!() | unit_op!() | jump_op!() => none,
     }
 }

@@ -21,6 +21,7 @@ use super::tile;
 use super::trace::{TraceEnd, View};
 use super::warpgroup;
 use moire_program::ir::*;
+use moire_program::{barrier_op, jump_op, register_op};
 
 pub(crate) fn operation<V: View>(m: &mut Machine<'_, V>, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
     m.unit += 1;
@@ -85,9 +86,7 @@ fn emit<V: View>(m: &mut Machine<'_, V>, instr: &Instr, pc: usize) -> Result<(),
             }
             Ok(())
         }
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {
-            barrier::barrier(m, instr, pc)
-        }
+        barrier_op!() => barrier::barrier(m, instr, pc),
         Op::Mbarrier(op) => mbarrier::mbarrier(m, op, instr, pc),
         Op::MbarrierInitFence => {
             let event = m.blank(instr, pc, Kind::Fence, init_fence_labels(), None);
@@ -103,9 +102,7 @@ fn emit<V: View>(m: &mut Machine<'_, V>, instr: &Instr, pc: usize) -> Result<(),
         Op::ProxyOrder(op) => proxies::proxy_order(m, op, instr, pc),
         Op::Tile(op) => tile::tile(m, op, instr, pc),
         Op::Control(control) => copies::launch_control(m, control, instr, pc),
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {
-            Err(m.wrong(instr, "this instruction"))
-        }
-        Op::Bra { .. } | Op::Exit => Err(m.wrong(instr, "this instruction")),
+        register_op!() => Err(m.wrong(instr, "this instruction")),
+        jump_op!() => Err(m.wrong(instr, "this instruction")),
     }
 }

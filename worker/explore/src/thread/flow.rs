@@ -10,6 +10,7 @@ use super::tested::{Tests, tests};
 use fixedbitset::FixedBitSet;
 use moire_program::ir::{AsyncCopy, AtomOp, Instr, MbarrierOp, Op, Reg, Thread, TileKind, TileOp};
 use moire_program::registers::only_registers;
+use moire_program::{barrier_op, fence_op, jump_op, register_op, unit_op};
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeSet;
 
@@ -276,12 +277,9 @@ fn may_spin(body: &[Instr], succ: &[Next], head: usize) -> bool {
             Op::Store { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => true,
             Op::Tile(op) => op.always_writes(),
             Op::Mbarrier(_) => !asks(&body[pc].op),
-            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => true,
-            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => false,
-            Op::Load { .. } | Op::MultimemLoad { .. } => false,
-            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => false,
-            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) => false,
-            Op::Control(_) | Op::Bra { .. } | Op::Exit => false,
+            barrier_op!() => true,
+            register_op!() | Op::Load { .. } | Op::MultimemLoad { .. } | fence_op!() | unit_op!() => false,
+            Op::Control(_) | jump_op!() => false,
         };
         always && effect
     };

@@ -2,6 +2,7 @@
 
 use super::operands::defines;
 use moire_program::ir::*;
+use moire_program::{barrier_op, jump_op, multimem_op, register_op, unit_op};
 
 /// The bytes that an asynchronous copy, or a similar instruction, writes; `None` if the text does not say.
 pub(crate) fn copied(op: &Op) -> Option<Vec<(Address, u32)>> {
@@ -31,12 +32,10 @@ pub(crate) fn copied(op: &Op) -> Option<Vec<(Address, u32)>> {
         Op::AsyncCopy(AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll) => vec![],
         Op::AsyncCopy(AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. } | AsyncCopy::Prefetch(_)) => vec![],
         Op::AsyncCopy(AsyncCopy::Arrive { .. }) | Op::ProxyOrder(_) | Op::Control(_) => vec![],
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => vec![],
-        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) => vec![],
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => vec![],
+        register_op!() | Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) => vec![],
+        multimem_op!() => vec![],
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => vec![],
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => vec![],
-        Op::Tcgen05(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => vec![],
+        barrier_op!() | Op::Tcgen05(_) | Op::Wgmma(_) | jump_op!() => vec![],
     })
 }
 
@@ -65,11 +64,9 @@ pub(crate) fn memory_operand(op: &Op) -> Option<(&Address, u32, usize, bool)> {
         Op::MultimemStore { ty, addr, .. } | Op::MultimemRed { ty, addr, .. } => {
             Some((addr, ty.bytes(), 1, true))
         }
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => None,
+        register_op!() => None,
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => None,
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Tile(_) => None,
-        Op::Control(_) | Op::Bra { .. } | Op::Exit => None,
+        barrier_op!() | unit_op!() | Op::ProxyOrder(_) | Op::Tile(_) | Op::Control(_) | jump_op!() => None,
     }
 }
 

@@ -6,6 +6,7 @@
 use super::ids::InstanceId;
 use super::layout::Layout;
 use moire_program::ir::*;
+use moire_program::{barrier_op, fence_op, jump_op, multimem_op, register_op};
 use std::collections::BTreeSet;
 
 /// Instances of objects.
@@ -70,12 +71,9 @@ impl MayArrive {
                     control.sources().into_iter().for_each(|o| out.adds.enter(program, layout, o));
                 }
                 Op::Tcgen05(Tcgen05::Commit(commit)) => out.adds.enter(program, layout, commit.addr.base),
-                Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {}
-                Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) => {}
-                Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {}
-                Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {}
-                Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
-                Op::Tcgen05(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => {}
+                register_op!() | Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) => {}
+                multimem_op!() | fence_op!() | barrier_op!() => {}
+                Op::Tcgen05(_) | Op::Wgmma(_) | jump_op!() => {}
             }
         }
         out

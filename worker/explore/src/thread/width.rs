@@ -4,6 +4,7 @@ use super::flow::Flow;
 use super::footprint::spreads;
 use moire_execution::leaf::instances;
 use moire_program::ir::*;
+use moire_program::{barrier_op, multimem_op};
 use std::rc::Rc;
 
 /// Upper bound on the events of an execution of `program` in which no loop jumps back more than `loop_bound` times.
@@ -29,9 +30,7 @@ pub(crate) fn most_events(program: &Program, flows: &[Rc<Flow>], loop_bound: u32
                     2
                 }
             }
-            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
-                2 * program.objects.len()
-            }
+            multimem_op!() => 2 * program.objects.len(),
             Op::Tcgen05(op) => super::tensor::most_events(op, program.threads.len()),
             Op::ProxyOrder(_) => 6,
             Op::Tile(TileOp::Access(access)) => 2 * access.elements.len(),
@@ -48,7 +47,7 @@ pub(crate) fn most_events(program: &Program, flows: &[Rc<Flow>], loop_bound: u32
             | Op::Bra { .. }
             | Op::Exit => 0,
             Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => 1,
-            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => 1,
+            barrier_op!() => 1,
         };
         let once: usize = thread.body.iter().map(per).sum();
         // The end of a thread of a kernel is an event, too.

@@ -1,6 +1,7 @@
 //! Static traits of a program, for the histogram of a campaign.
 
 use moire_program::ir::{Access, Op, Operand, Program, Reg, SymbolId};
+use moire_program::{barrier_op, fence_op, unit_op};
 use std::collections::BTreeSet;
 
 /// Static traits of a program.
@@ -68,9 +69,7 @@ impl Shape {
                     | Op::MultimemRed { .. }
                     | Op::Tile(_)
                     | Op::Control(_) => {}
-                    Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {}
-                    Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
-                    Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) => {}
+                    fence_op!() | barrier_op!() | unit_op!() => {}
                 }
             }
         }

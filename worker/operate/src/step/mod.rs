@@ -25,6 +25,7 @@ use moire_program::ir::{
     Control, Instr, LoadOrder, MbarrierOp, MbarrierWait, Op, Proxy, StoreOrder, Tcgen05,
 };
 use moire_program::registers::only_registers;
+use moire_program::{multimem_op, register_op};
 
 /// Most asynchronous operations under way where they complete late, without and with free loops: those have many states.
 const PENDING: [usize; 2] = [24, 1];
@@ -117,7 +118,7 @@ fn leave(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<(), Stop> {
 fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<Moved, Stop> {
     let moved = |goes: bool| if goes { Moved::Waited } else { Moved::Blocked };
     match &at.instr.op {
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {
+        register_op!() => {
             registers::compute(e, s, at);
             Ok(Moved::On)
         }
@@ -135,9 +136,7 @@ fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<Moved, Stop>
         Op::Load { .. } => Err(at.abstain("a load that is strong or of another proxy")),
         Op::Store { .. } => Err(at.abstain("a store that is strong or of another proxy")),
         Op::Rmw { .. } => Err(at.abstain("an atomic operation")),
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
-            Err(at.abstain("multimem"))
-        }
+        multimem_op!() => Err(at.abstain("multimem")),
         Op::Fence { order, scope } => fence::fence(e, s, at, (*order, *scope)).map(|()| Moved::On),
         Op::ProxyFence(kinds) => {
             fence::proxies(e, s, at, kinds);

@@ -5,6 +5,7 @@ use crate::state::State;
 use crate::value::{Val, compare, compute as arithmetic, low};
 use moire_program::ir::{Control, Op, Operand, Reg, Ty};
 use moire_program::registers::only_registers;
+use moire_program::{barrier_op, fence_op, jump_op, multimem_op, unit_op};
 
 /// Most instructions of a loop that only waits.
 const SPIN: usize = 64;
@@ -39,12 +40,10 @@ fn result(e: &Engine<'_>, s: &State, at: At<'_>) -> Option<(Reg, Val)> {
         }
         // These touch more than registers.
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => return None,
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Control(_) => {
+        multimem_op!() | Op::Control(_) => {
             return None;
         }
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => return None,
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => return None,
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => return None,
+        fence_op!() | barrier_op!() | unit_op!() | jump_op!() => return None,
     })
 }
 

@@ -6,6 +6,7 @@
 
 use super::judge::{Asked, Judged};
 use moire_program::ir::{FenceOrder, Instr, LoadOrder, Op, Order, Program, RmwOrder, Scope, StoreOrder};
+use moire_program::{barrier_op, jump_op, register_op, unit_op};
 use moire_source::{Access, Space, Step};
 
 /// What is given back to an instruction.
@@ -128,9 +129,7 @@ fn mnemonic(op: &Op) -> &'static str {
         | Op::Mbarrier(_)
         | Op::Tile(_) => "",
         Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) | Op::Control(_) => "",
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => "",
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => "",
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => "",
+        register_op!() | barrier_op!() | unit_op!() | jump_op!() => "",
     }
 }
 

@@ -10,6 +10,7 @@ use moire_tile_ir::{
     Access, Assumption, Block, Constant, Convert, Elem, FloatOp, Function, Hints, Instr, IntegerOp, Op,
     Place, Scalar, Tile, Type, Value,
 };
+use moire_tile_ir::{access_op, block_op, end_op, plain_op, token_op};
 
 /// Writes the body of one function.
 pub(super) struct Ops<'a> {
@@ -146,7 +147,8 @@ impl<'a> Ops<'a> {
                 self.needs("multimem", Bytecode::V13_5)?;
                 self.multimem(&instr.op, results)?;
             }
-            other => self.plain(other, results)?,
+            plain_op!() => self.plain(&instr.op, results)?,
+            token_op!() => self.tokens(&instr.op, results)?,
         }
         self.define(results)
     }
@@ -217,8 +219,12 @@ impl<'a> Ops<'a> {
                 let code = if strided { op::STRIDED_VIEW } else { op::PARTITION_VIEW };
                 self.simple(code, results, &[], &[*tensor])
             }
-            other => self.tokens(other, results),
+            token_op!() | access_op!() | block_op!() | end_op!() => self.elsewhere(),
         }
+    }
+
+    fn elsewhere(&self) -> Written {
+        self.malformed("an operation cannot stand here")
     }
 
     fn tokens(&mut self, what: &Op, results: &[Value]) -> Written {
@@ -239,7 +245,7 @@ impl<'a> Ops<'a> {
                 self.head(if wait { op::GDC_WAIT } else { op::GDC_LAUNCH }, results)?;
                 self.counted(&token.iter().copied().collect::<Vec<_>>())
             }
-            _ => self.malformed("an operation cannot stand here"),
+            plain_op!() | access_op!() | block_op!() | end_op!() => self.elsewhere(),
         }
     }
 
@@ -326,7 +332,11 @@ impl<'a> Ops<'a> {
                 self.values(&[*pointers, *compare, *value])?;
                 self.given(&[*mask, *token])
             }
-            _ => self.malformed("an operation cannot stand here"),
+            Op::LoadView { .. } | Op::StoreView { .. } | Op::AtomicRedView { .. } => self.elsewhere(),
+            Op::MultimemLoadReduce { .. } | Op::MultimemReduce { .. } | Op::MultimemStore { .. } => {
+                self.elsewhere()
+            }
+            plain_op!() | token_op!() | block_op!() | end_op!() => self.elsewhere(),
         }
     }
 
@@ -366,37 +376,40 @@ impl<'a> Ops<'a> {
                 self.value(*value)?;
                 self.given(&[*token])
             }
-            _ => self.malformed("an operation cannot stand here"),
+            Op::LoadPtr { .. } | Op::StorePtr { .. } | Op::AtomicRmw { .. } | Op::AtomicCas { .. } => {
+                self.elsewhere()
+            }
+            Op::MultimemLoadReduce { .. } | Op::MultimemReduce { .. } | Op::MultimemStore { .. } => {
+                self.elsewhere()
+            }
+            plain_op!() | token_op!() | block_op!() | end_op!() => self.elsewhere(),
         }
     }
 
     fn multimem(&mut self, what: &Op, results: &[Value]) -> Written {
-        let (code, place, value, token) = match what {
-            Op::MultimemLoadReduce { place, token, .. } => (op::MULTIMEM_LOAD_REDUCE, place, None, token),
-            Op::MultimemReduce { place, value, token, .. } => {
-                (op::MULTIMEM_REDUCE, place, Some(*value), token)
-            }
-            Op::MultimemStore { place, value, token, .. } => (op::MULTIMEM_STORE, place, Some(*value), token),
-            _ => return self.malformed("an operation cannot stand here"),
-        };
-        self.code(code);
-        self.counted_types(results)?;
-        match what {
-            Op::MultimemReduce { reduction, order, scope, .. } => {
+        let (place, value, token) =
+            if let Op::MultimemReduce { place, value, token, reduction, order, scope } = what {
+                self.code(op::MULTIMEM_REDUCE);
+                self.counted_types(results)?;
                 self.flags(&[token.is_some()]);
                 self.out.extend([order.code(), scope.code(), reduction.code()]);
-            }
-            Op::MultimemLoadReduce { reduction, access, .. } => {
+                (place, Some(*value), token)
+            } else if let Op::MultimemLoadReduce { place, token, reduction, access } = what {
+                self.code(op::MULTIMEM_LOAD_REDUCE);
+                self.counted_types(results)?;
                 self.flags(&[access.scope.is_some(), token.is_some()]);
                 self.access(access);
                 self.out.push(reduction.code());
-            }
-            Op::MultimemStore { access, .. } => {
+                (place, None, token)
+            } else if let Op::MultimemStore { place, value, token, access } = what {
+                self.code(op::MULTIMEM_STORE);
+                self.counted_types(results)?;
                 self.flags(&[access.scope.is_some(), token.is_some()]);
                 self.access(access);
-            }
-            _ => {}
-        }
+                (place, Some(*value), token)
+            } else {
+                return self.elsewhere();
+            };
         self.inbounds(place, Bytecode::V13_5)?;
         self.value(place.view)?;
         self.given(&[value])?;
@@ -433,7 +446,7 @@ impl<'a> Ops<'a> {
                 count(&mut self.out, 1);
                 self.block(Some(body))?;
             }
-            _ => return self.malformed("an operation cannot stand here"),
+            plain_op!() | token_op!() | access_op!() | end_op!() => return self.elsewhere(),
         }
         self.define(&instr.results)
     }

@@ -6,6 +6,7 @@ use crate::Refusal;
 use moire_program::ir::{
     Address, BarKind, LoadOrder, Op, Operand, Program, Reg, Space, StoreOrder, Thread, TileKind, TileOp,
 };
+use moire_program::{barrier_op, fence_op, jump_op, multimem_op, register_op, unit_op};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Most instructions of a compiled thread that is cut.
@@ -181,13 +182,9 @@ fn simt(program: &Program, thread: &Thread) -> Done<Vec<Raw>> {
                 out.push((Touch { dst: *dst, ..touch(at, 0, Does::Update, number(&window)) }, key, from, to));
             }
             // These access nothing, or [`wall`] refuses them.
-            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {}
-            Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {}
-            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
-            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Mbarrier(_) => {
-            }
-            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => {}
-            Op::Bra { .. } | Op::Exit => {}
+            register_op!() | fence_op!() | barrier_op!() => {}
+            multimem_op!() | Op::Mbarrier(_) => {}
+            unit_op!() | Op::Tile(_) | Op::Control(_) | jump_op!() => {}
         }
         window += usize::from(wall);
     }
@@ -209,7 +206,7 @@ fn wall(op: &Op) -> Done<bool> {
         Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } => false,
         Op::Load { order, .. } => !matches!(order, LoadOrder::Weak | LoadOrder::Relaxed(_)),
         Op::Store { order, .. } => !matches!(order, StoreOrder::Weak | StoreOrder::Relaxed(_)),
-        Op::Rmw { .. } | Op::Fence { .. } | Op::ProxyFence(_) | Op::Bra { .. } | Op::Exit => true,
+        Op::Rmw { .. } | Op::Fence { .. } | Op::ProxyFence(_) | jump_op!() => true,
         Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { mask: Operand::Imm(_) } => true,
         Op::Bar { kind: BarKind::Sync, id: Operand::Imm(_), count: None, .. } => true,
         Op::Bar { .. } => {
@@ -218,10 +215,10 @@ fn wall(op: &Op) -> Done<bool> {
         Op::WarpSync { .. } | Op::Mapa { .. } | Op::MbarrierInitFence | Op::Mbarrier(_) => {
             return refused(op);
         }
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::ProxyOrder(_) => {
+        multimem_op!() | Op::ProxyOrder(_) => {
             return refused(op);
         }
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => {
+        unit_op!() | Op::Tile(_) | Op::Control(_) => {
             return refused(op);
         }
     })

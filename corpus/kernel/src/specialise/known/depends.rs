@@ -9,6 +9,7 @@ use crate::ptx::{Kernel, Sort, Special, Statement, Sum, Variable, What, sort};
 use moire_isa::kinds::Space as In;
 use moire_isa::{Instr, Value};
 use moire_program::ir::{Control, Op, Operand, Parts, Reg};
+use moire_program::{barrier_op, fence_op, jump_op, multimem_op, register_op, unit_op};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most pairs of a place and a register that are visited for one slice.
@@ -231,7 +232,7 @@ fn plain(kernel: &Kernel, statement: &Statement, instr: &Instr, out: &mut Depend
 
 fn core(op: &Op, out: &mut Depends) -> bool {
     match op {
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {
+        register_op!() => {
             let numbers =
                 op.sources().into_iter().filter_map(|o| if let Operand::Imm(n) = o { Some(n) } else { None });
             numbers.for_each(|n| out.number(n));
@@ -246,12 +247,8 @@ fn core(op: &Op, out: &mut Depends) -> bool {
             true
         }
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => data(out),
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::Control(_) => {
-            data(out)
-        }
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => data(out),
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => data(out),
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Bra { .. } | Op::Exit => data(out),
+        multimem_op!() | Op::Control(_) => data(out),
+        fence_op!() | barrier_op!() | unit_op!() | jump_op!() => data(out),
     }
 }
 

@@ -13,6 +13,7 @@ use super::course::Course;
 use super::order::writes_order;
 use crate::specialise::item::{Item, Late, Manner, Placed};
 use moire_program::ir::*;
+use moire_program::{barrier_op, jump_op, register_op};
 
 /// The items by which lanes act while others may be late.
 pub(in crate::specialise) fn late(items: &[Placed]) -> Vec<Late> {
@@ -75,10 +76,8 @@ fn tells(op: &Op) -> bool {
             matches!(order, ProxyOrder::CopyTensormap { .. } | ProxyOrder::ReplaceTensormap { .. })
         }
         // Meetings are no news to lanes that are late for them, and all others are about the lane itself.
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => false,
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence => false,
-        Op::Load { .. } | Op::MultimemLoad { .. } | Op::Wgmma(_) | Op::Tile(_) => false,
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => false,
-        Op::Bra { .. } | Op::Exit => false,
+        barrier_op!() | Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence => false,
+        Op::Load { .. } | Op::MultimemLoad { .. } | Op::Wgmma(_) | Op::Tile(_) | register_op!() => false,
+        jump_op!() => false,
     }
 }

@@ -17,6 +17,7 @@ use super::course::Course;
 use crate::specialise::item::{Item, Manner, Placed};
 use crate::specialise::touch::{Kind, Touch};
 use moire_program::ir::*;
+use moire_program::{jump_op, register_op};
 
 /// The order that an item gives the lanes that execute it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,8 +151,7 @@ fn given(op: &Op, fenced: bool) -> Gives {
             Tcgen05::Load(_) | Tcgen05::Store(_) | Tcgen05::WaitLoad | Tcgen05::WaitStore => nothing,
             Tcgen05::Copy { .. } | Tcgen05::Shift { .. } | Tcgen05::Mma(_) => nothing,
         },
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => nothing,
-        Op::Wgmma(_) | Op::Tile(_) | Op::Bra { .. } | Op::Exit => nothing,
+        register_op!() | Op::Wgmma(_) | Op::Tile(_) | jump_op!() => nothing,
     }
 }
 

@@ -20,6 +20,7 @@ use crate::ptx::Kernel;
 use layout::Layout;
 use moire_program::ir::*;
 use moire_program::limits::{INSTRUCTIONS, REGISTERS};
+use moire_program::{barrier_op, jump_op, multimem_op, register_op};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The scope in which stores of agreed numbers are relaxed, so that they do not race with each other. What they do race with
@@ -546,14 +547,12 @@ fn addresses(op: &mut Op, see: &mut dyn FnMut(&mut Address, Option<&mut u32>)) {
         Op::Tcgen05(Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } | Tcgen05::Shift { .. }) => {}
         Op::Tcgen05(Tcgen05::Load(_) | Tcgen05::Store(_) | Tcgen05::WaitLoad | Tcgen05::WaitStore) => {}
         Op::Tcgen05(Tcgen05::FenceBefore | Tcgen05::FenceAfter) => {}
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {}
+        multimem_op!() => {}
         // A `cp.async` is written by itself, and a prefetch left out.
         Op::AsyncCopy(AsyncCopy::Small(_) | AsyncCopy::Prefetch(_)) => {}
         Op::AsyncCopy(AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll) => {}
         Op::AsyncCopy(AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. }) => {}
-        Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) | Op::Tile(_) => {}
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {}
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Bra { .. } | Op::Exit => {}
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
+        Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) | Op::Tile(_) | register_op!() => {}
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | jump_op!() | barrier_op!() => {}
     }
 }

@@ -12,6 +12,7 @@ use crate::Refusal;
 use crate::specialise::known::map::{RANK_SHIFT, SHARED_WINDOW};
 use crate::specialise::known::value::{Val, Why};
 use moire_program::ir::*;
+use moire_program::{fence_op, jump_op, multimem_op};
 
 pub(super) fn instruction(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refusal> {
     match op {
@@ -73,7 +74,7 @@ pub(super) fn instruction(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refu
             Ok(Then::Next)
         }
         Op::Wgmma(w) => warpgroup(step, w),
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
+        multimem_op!() => {
             step.abstain("`multimem`: the module does not say which memories its address names")
         }
         Op::ClusterWait => {
@@ -81,13 +82,11 @@ pub(super) fn instruction(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refu
             step.leave(op.clone(), Made::default())
         }
         // They touch no memory of their own, and no lane of a warp does them otherwise.
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {
-            as_it_is(step, op)
-        }
+        fence_op!() => as_it_is(step, op),
         Op::ClusterArrive { .. } | Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } => {
             as_it_is(step, op)
         }
-        Op::Tile(_) | Op::Bra { .. } | Op::Exit => as_it_is(step, op),
+        Op::Tile(_) | jump_op!() => as_it_is(step, op),
     }
 }
 

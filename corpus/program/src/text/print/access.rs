@@ -61,12 +61,9 @@ pub(super) fn memory(p: &Printer<'_>, op: &Op) -> String {
             let (order, scope, op, t) = (rmw_order(*order), scope(*sc), word(&ATOM_OPS, op), type_name(*t));
             format!("multimem.red{order}.{scope}.{op}{t} {}, {}", p.address(addr), p.operand(*src))
         }
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } => {
-            String::new()
-        }
+        register_op!() => String::new(),
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => String::new(),
-        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => String::new(),
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) => String::new(),
-        Op::Tile(_) | Op::Control(_) | Op::Bra { .. } | Op::Exit => String::new(),
+        barrier_op!() | unit_op!() | Op::ProxyOrder(_) => String::new(),
+        Op::Tile(_) | Op::Control(_) | jump_op!() => String::new(),
     }
 }

@@ -93,8 +93,7 @@ fn op(p: &Printer<'_>, op: &Op) -> String {
         Op::Wgmma(op) => wgmma(p, op),
         Op::ProxyOrder(op) => proxy_order(p, op),
         Op::Control(op) => control(p, op),
-        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } => memory(p, op),
-        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => memory(p, op),
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | multimem_op!() => memory(p, op),
         Op::Tile(op) => tile(p, op),
     }
 }
