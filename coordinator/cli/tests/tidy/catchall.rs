@@ -8,21 +8,25 @@
 use super::circles::{Source, Token, behind_brackets, crates, made};
 
 /// Types of instructions by the crate whose `use` names them, `moire_*` or `crate`.
-const TYPES: &[(&str, &[&str])] = &[(
-    "corpus/program",
-    &[
-        "Op",
-        "Tcgen05",
-        "AsyncCopy",
-        "MbarrierOp",
-        "Control",
-        "Wgmma",
-        "ProxyOrder",
-        "TileOp",
-        "TileKind",
-        "TileToken",
-    ],
-)];
+const TYPES: &[(&str, &[&str])] = &[
+    (
+        "corpus/program",
+        &[
+            "Op",
+            "Tcgen05",
+            "AsyncCopy",
+            "MbarrierOp",
+            "Control",
+            "Wgmma",
+            "ProxyOrder",
+            "TileOp",
+            "TileKind",
+            "TileToken",
+        ],
+    ),
+    ("corpus/isa", &["Instr"]),
+    ("corpus/tile-ir", &["Op"]),
+];
 
 /// Names that stand for a type of instructions in a file, aliases too.
 fn names(folder: &str, source: &Source) -> Vec<String> {
@@ -142,7 +146,7 @@ fn no_instruction_is_anything_else() {
 #[test]
 fn an_arm_for_anything_else_is_found() {
     let found = made(&[
-        ("lib.rs", "mod a; mod b; mod c;"),
+        ("lib.rs", "mod a; mod b; mod c; mod d; mod e;"),
         (
             "a.rs",
             "use moire_program::ir::{Op, Tcgen05 as T}; fn f() {
@@ -160,7 +164,9 @@ fn an_arm_for_anything_else_is_found() {
              #[cfg(test)] mod tests { fn g() { match op { Op::Exit => 1, _ => 2 } } }",
         ),
         ("c.rs", "use moire_corpus::Op; fn f() { match op { Op::Put => 1, _ => 2 } }"),
+        ("d.rs", "use moire_tile_ir::Op; fn f() { match op { Op::Iota => 1, _ => 2 } }"),
+        ("e.rs", "use moire_isa::Instr; fn f() { match i { Instr::Ret(_) => 1, other => 2 } }"),
     ]);
     let counts: Vec<usize> = found.sources.iter().map(|s| count(&s.tokens, &names("worker/x", s))).collect();
-    assert_eq!(counts, [0, 4, 0, 0]);
+    assert_eq!(counts, [0, 4, 0, 0, 1, 1]);
 }
