@@ -60,6 +60,7 @@ fn change(program: &mut Program, u: &mut Unstructured<'_>) -> arbitrary::Result<
         Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) | Op::Mapa { .. } => {}
         multimem_op!() | fence_op!() => {}
         Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } | jump_op!() => {}
+        Op::Book(_) => {}
     }
     Ok(())
 }

@@ -84,6 +84,7 @@ pub(crate) fn footprint(op: &Op) -> Option<(crate::ir::Address, u32, u32, u32)> 
         Op::Mbarrier(m) => (m.addr, crate::ir::MBARRIER_BYTES, 0, 1),
         register_op!() | fence_op!() | barrier_op!() => return None,
         unit_op!() | Op::Tile(_) | Op::Control(_) | jump_op!() => return None,
+        Op::Book(_) => return None,
     })
 }
 

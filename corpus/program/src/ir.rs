@@ -7,6 +7,7 @@
 //! Invariants (kept by the readers and by `validate`): every index names something that exists, every branch
 //! target is `<= body.len()`, and every size obeys [`crate::limits`].
 
+mod book;
 mod collective;
 mod content;
 mod control;
@@ -20,8 +21,10 @@ mod parts;
 mod proxy;
 mod tcgen05;
 mod tile;
+mod told;
 mod wgmma;
 
+pub use book::Book;
 pub use collective::*;
 pub use content::Content;
 pub use control::*;
@@ -36,6 +39,7 @@ pub use parts::{Part, Parts, PartsMut, Role};
 pub use proxy::*;
 pub use tcgen05::*;
 pub use tile::*;
+pub use told::{RANGE_PIECE, TOLD, Told};
 pub use wgmma::*;
 
 /// A bit pattern held in a register or in memory, zero-extended to 128 bits.
@@ -736,6 +740,8 @@ pub enum Op {
     Tile(TileOp),
     /// `elect`, launch control, instructions without a meaning here.
     Control(Control),
+    /// Instructions that the book tells alone.
+    Book(Book),
     /// `bra`
     Bra {
         /// Index into `body`.

@@ -16,6 +16,8 @@ pub const OBJECTS: usize = 1_024;
 pub const SYMBOLS: usize = 2_048;
 /// Bytes of one object.
 pub const OBJECT_BYTES: u32 = 1 << 20;
+/// Bytes that one instruction fills with zeros: each eight are an event.
+pub const RANGE_BYTES: u32 = 256;
 /// Conditions of one program.
 pub const CONDITIONS: usize = 256;
 /// Comparisons in one condition.

@@ -143,6 +143,7 @@ pub fn synchronises(op: &Op) -> bool {
         Op::ProxyOrder(order) => !matches!(order, ProxyOrder::ReplaceTensormap { .. }),
         Op::Control(control) => matches!(control, Control::WaitDependencies),
         register_op!() | Op::Tile(_) | jump_op!() => false,
+        Op::Book(_) => false,
     }
 }
 
@@ -250,6 +251,7 @@ fn count(op: &mut Op) -> Option<Count<'_>> {
         register_op!() | Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | jump_op!() => return None,
         multimem_op!() | fence_op!() => return None,
         Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => return None,
+        Op::Book(_) => return None,
     };
     matches!(operand, Operand::Imm(_)).then_some(Count::Operand(operand))
 }

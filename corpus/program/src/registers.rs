@@ -86,6 +86,7 @@ parts_of!(Op, |op, see| match op {
     | Op::ClusterWait
     | Op::Bra { .. }
     | Op::Exit => {}
+    Op::Book(book) => book.each(see),
 });
 
 /// Registers read and registers written by `op`, each in operand order.
@@ -124,7 +125,8 @@ pub fn must_know(op: &Op, see: &mut impl FnMut(Reg)) {
 
 /// Whether `op` touches nothing but registers: no memory, no other thread, no jump.
 pub fn only_registers(op: &Op) -> bool {
-    matches!(op, register_op!()) || matches!(op, Op::Control(Control::Elect { .. }))
+    let told = matches!(op, Op::Book(book) if !book.has_address());
+    told || matches!(op, register_op!() | Op::Control(Control::Elect { .. }))
 }
 
 /// Replaces every register and operand of `op`: `reg` maps registers, `operand` maps whole source operands.

@@ -314,6 +314,7 @@ pub fn register_bits(program: &Program, thread: ThreadId, reg: Reg) -> u32 {
             Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } | jump_op!() => {
                 continue;
             }
+            Op::Book(_) => continue,
         };
         widest = widest.max(if writes { ty.bytes() * 8 } else { 0 });
     }

@@ -3,8 +3,8 @@
 
 use moire_cat::{Feature, Model};
 use moire_program::ir::{
-    Control, FenceOrder, Ignored, Instr, LoadOrder, Op, Operand, Parts, Program, Proxy, ProxyOrder, RegDecl,
-    RegInit, RmwOrder, StoreOrder, Thread, ThreadId, TileOp, Ty,
+    Book, Control, FenceOrder, Ignored, Instr, LoadOrder, Op, Operand, Parts, Program, Proxy, ProxyOrder,
+    RegDecl, RegInit, RmwOrder, StoreOrder, Thread, ThreadId, TileOp, Told, Ty,
 };
 use moire_program::{barrier_op, jump_op, multimem_op};
 
@@ -97,6 +97,16 @@ fn reason(op: &Op, model: &Model, tiles: bool) -> Option<String> {
         multimem_op!() => None,
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => None,
         barrier_op!() => None,
+        Op::Book(book) => told(book),
+    }
+}
+
+/// Why engines abstain from an instruction that the book tells alone.
+fn told(book: &Book) -> Option<String> {
+    let abstain = |why: &str| Some(format!("{} ({why})", book.name()));
+    match book.told() {
+        Told::StBulk(_) if book.range().is_some() => None,
+        Told::StBulk(_) => abstain("its size is no number, or a large one"),
     }
 }
 
@@ -135,6 +145,7 @@ fn beyond_tiles(op: &Op) -> &'static str {
         Op::ProxyOrder(op) => op.name(),
         Op::Control(op) => op.name(),
         Op::Tile(op) => op.name(),
+        Op::Book(book) => book.name(),
     }
 }
 

@@ -118,6 +118,7 @@ impl<'p> Instance<'p> {
             | Op::Control(_) => {}
             Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) | barrier_op!() => {}
             unit_op!() | jump_op!() => {}
+            Op::Book(_) => {}
         }
         Some(())
     }

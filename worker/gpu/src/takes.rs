@@ -109,6 +109,7 @@ fn operation(op: &Op) -> Result<(), Refusal> {
         | Op::Control(_) => other,
         Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) | barrier_op!() => other,
         Op::AsyncCopy(_) | Op::Wgmma(_) | jump_op!() => other,
+        Op::Book(_) => other,
     }
 }
 

@@ -130,6 +130,7 @@ fn completes(op: &Op) -> Option<Completes> {
         Op::Control(_) => None,
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => None,
         multimem_op!() | register_op!() | fence_op!() | barrier_op!() | jump_op!() => None,
+        Op::Book(_) => None,
     }
 }
 

@@ -147,6 +147,7 @@ fn removable(thread: &Thread, pc: usize) -> Option<usize> {
         Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait => None,
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) | Op::Control(_) => None,
         multimem_op!() | Op::Wgmma(_) | register_op!() | jump_op!() => None,
+        Op::Book(_) => None,
     }
 }
 

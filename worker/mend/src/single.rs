@@ -78,6 +78,7 @@ fn stronger(program: &Program, thread: usize, op: &Op) -> Vec<Op> {
         multimem_op!() => out.extend(ordered(op)),
         register_op!() | Op::ClusterWait | Op::WarpSync { .. } | Op::MbarrierInitFence | Op::Wgmma(_) => {}
         Op::Tile(_) | Op::Control(_) | jump_op!() => {}
+        Op::Book(_) => {}
     }
     out.extend(op.wider());
     out.retain(|o| o != op);

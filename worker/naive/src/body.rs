@@ -6,6 +6,7 @@
 //! (PTX ISA 9.2, 8.2 to 8.9 for events; 9.7 for instructions.)
 
 use super::arith::{bits, low};
+use super::book;
 use super::event::{Event, Refusal, Stop, UNKNOWN};
 use super::lanes::Lanes;
 use super::motion::Fleet;
@@ -224,6 +225,10 @@ impl Runner<'_> {
                 super::operands::written(&instr.op).into_iter().for_each(|r| s.lanes.assigned(r));
                 s.pc += 1;
             }
+            Op::Book(_) => {
+                self.effect(&mut s, instr)?;
+                s.pc += 1;
+            }
         }
         Ok(Some(s))
     }
@@ -338,7 +343,7 @@ impl Runner<'_> {
     }
 
     /// Stores and fences.
-    fn effect(&self, s: &mut State, instr: &Instr) -> Result<(), Refusal> {
+    pub(super) fn effect(&self, s: &mut State, instr: &Instr) -> Result<(), Refusal> {
         match &instr.op {
             Op::Store { order, proxy, ty, addr, src, .. } => {
                 let (tags, scope) = store_tags(*order);
@@ -413,6 +418,7 @@ impl Runner<'_> {
             | Op::Tile(_)
             | Op::Bra { .. }
             | Op::Exit => return Err(Refusal::Unsupported(format!("{:?}", instr.op))),
+            Op::Book(told) => book::effect(self, s, told)?,
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Instructions that touch registers only, run once for each active lane with the scalar rules.
 
 use super::arith::{alu, bits as width, compare, low};
+use super::book;
 use super::lanes::{Lanes, bits};
 use super::operands::{used, written};
 use super::pairs::Events;
@@ -47,6 +48,7 @@ impl Runner<'_> {
             // These touch more than registers.
             Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => {}
             multimem_op!() | Op::Control(_) | fence_op!() | barrier_op!() | unit_op!() | jump_op!() => {}
+            Op::Book(told) => book::registers(self, s, told),
         }
     }
 

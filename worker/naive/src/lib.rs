@@ -25,6 +25,7 @@ mod answer;
 mod arith;
 mod barriers;
 mod body;
+mod book;
 mod choices;
 mod compute;
 mod copies;

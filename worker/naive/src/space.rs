@@ -5,8 +5,8 @@
 //! (PTX ISA 9.2, 8.2 and 8.3.)
 
 use moire_program::ir::{
-    Address, AsyncCopy, BulkEnd, Control, Instr, ObjectId, Op, Operand, Program, ProxyOrder, RegInit, Scope,
-    Space, SymbolId, Tcgen05, Thread, Tile, TileOp, Ty,
+    Address, AsyncCopy, BulkEnd, Control, Instr, ObjectId, Op, Operand, Program, ProxyOrder, RANGE_PIECE,
+    RegInit, Scope, Space, SymbolId, Tcgen05, Thread, Tile, TileOp, Ty,
 };
 use moire_program::{barrier_op, jump_op, multimem_op, register_op, unit_op};
 use std::collections::BTreeSet;
@@ -288,6 +288,10 @@ fn footprint(op: &Op) -> Option<(Address, u32, u32)> {
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => return None,
         barrier_op!() | unit_op!() | Op::ProxyOrder(_) | Op::Tile(_) => return None,
         Op::Control(_) | jump_op!() => return None,
+        Op::Book(book) => {
+            let (_, addr, bytes) = book.range()?;
+            return Some((addr, bytes / RANGE_PIECE, RANGE_PIECE));
+        }
     };
     Some((*addr, count, bytes))
 }
@@ -334,6 +338,7 @@ fn stretches(op: &Op) -> Option<Vec<(Address, u32)>> {
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => Some(vec![]),
         barrier_op!() | Op::Tcgen05(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => Some(vec![]),
         jump_op!() => Some(vec![]),
+        Op::Book(_) => Some(vec![]),
     }
 }
 

@@ -71,5 +71,6 @@ pub(super) fn read_tags(op: &Op) -> (u128, Option<Scope>) {
         Op::Mbarrier(_) | Op::Tile(_) | Op::Control(_) | unit_op!() => (0, None),
         Op::Store { .. } | Op::MultimemStore { .. } | jump_op!() | register_op!() => (0, None),
         fence_op!() | barrier_op!() => (0, None),
+        Op::Book(_) => (0, None),
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn barrier(
         register_op!() => {
             return Ok(());
         }
-        fence_op!() | unit_op!() | jump_op!() => return Ok(()),
+        fence_op!() | unit_op!() | Op::Book(_) | jump_op!() => return Ok(()),
     };
     if let Barrier::Warp { mask } = barrier
         && run.program.threads[run.thread].place.mask != 0

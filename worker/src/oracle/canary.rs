@@ -226,6 +226,7 @@ impl Marks {
                 | Op::Tile(_) => {}
                 Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) | Op::Control(_) => {}
                 barrier_op!() | unit_op!() => {}
+                Op::Book(_) => {}
             }
         }
         marks.releases |= marks.release_fence;

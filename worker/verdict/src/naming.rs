@@ -93,6 +93,7 @@ fn access(program: &Program, thread: &Thread, op: &Op, common: &BTreeSet<ObjectI
         | Op::Tile(_) => name(),
         Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Control(_) | jump_op!() | register_op!() => name(),
         fence_op!() | barrier_op!() => name(),
+        Op::Book(_) => name(),
     }
 }
 

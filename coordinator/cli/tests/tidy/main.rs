@@ -37,7 +37,7 @@ fn short(path: &Path) -> String {
 /// Everything each crate may depend on outside its tests. Anything else is a design change.
 const ARROWS: &[(&str, &[&str])] = &[
     ("corpus/isa", &["strsim"]),
-    ("corpus/program", &["blake3", "thiserror"]),
+    ("corpus/program", &["moire-isa", "blake3", "thiserror"]),
     ("corpus/kernel", &["moire-isa", "moire-program", "thiserror"]),
     ("corpus/tile-ir", &["moire-program", "thiserror"]),
     (

@@ -91,6 +91,7 @@ impl Lower<'_> {
             Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | jump_op!() | multimem_op!() => {}
             register_op!() | fence_op!() => {}
             Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {}
+            Op::Book(_) => {}
         }
         let marked =
             matches!(op, Op::AsyncCopy(AsyncCopy::Small(SmallCopy { part: SmallPart::IgnoredWhen(_), .. })));

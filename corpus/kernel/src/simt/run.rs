@@ -335,6 +335,7 @@ impl<'k> Run<'k> {
                 let name = op.extended().unwrap_or("this instruction");
                 return Err(self.refuse(name));
             }
+            Op::Book(book) => return Err(self.refuse(book.name())),
         }
         let written = uses(&op).1;
         self.write(&written, when, op)

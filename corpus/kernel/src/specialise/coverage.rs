@@ -323,6 +323,7 @@ fn core(op: &Op) -> Option<Class> {
         fence_op!() => Some(Class::Synchronises),
         barrier_op!() => Some(Class::Synchronises),
         unit_op!() | Op::Control(_) => Some(Class::Synchronises),
+        Op::Book(_) => Some(Class::Synchronises),
     }
 }
 

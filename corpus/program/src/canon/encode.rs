@@ -5,8 +5,8 @@
 use super::spell::{Spell, tuple};
 use super::tags::Tag;
 use crate::ir::{
-    BarKind, Condition, Expr, Guard, LoadOrder, MbarrierOp, Op, Operand, Part, Parts, Placement, Program,
-    ProxyFence, RegInit, Scope, StoreOrder, Term, Ty,
+    BarKind, Book, Condition, Expr, Guard, LoadOrder, MbarrierOp, Op, Operand, Part, Parts, Placement,
+    Program, ProxyFence, RegInit, Scope, StoreOrder, Term, Ty,
 };
 
 /// The encoding of `program` without names.
@@ -166,7 +166,7 @@ impl Writer {
         self.operands(op);
     }
 
-    /// Mnemonic and modifiers. A new instruction gets the next tag; the last one is 22.
+    /// Mnemonic and modifiers. The last tag is 23: an instruction of today has that of its entry in the book.
     fn header(&mut self, op: &Op) {
         match op {
             Op::Load { order, proxy, space, ty, dst, .. } => {
@@ -228,7 +228,15 @@ impl Writer {
             Op::ProxyOrder(family) => self.extended("ProxyOrder", family),
             Op::Tile(family) => self.extended("Tile", family),
             Op::Control(family) => self.extended("Control", family),
+            Op::Book(book) => self.book(book),
         }
+    }
+
+    fn book(&mut self, book: &Book) {
+        let bytes = book.canon();
+        self.0.push(23);
+        self.len(bytes.len());
+        self.0.extend(bytes);
     }
 
     fn typed(&mut self, tag: u8, bytes: &[u8], ty: Ty) {

@@ -94,6 +94,7 @@ fn op_is_free(op: &Op, zeros: &BTreeSet<Reg>, sizes: &mut BTreeSet<u32>) -> bool
         | Op::ClusterWait
         | Op::Bra { .. }
         | Op::Exit => true,
+        Op::Book(_) => false,
     }
 }
 

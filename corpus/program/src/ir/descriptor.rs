@@ -49,6 +49,7 @@ impl Op {
             Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => Vec::new(),
             multimem_op!() | fence_op!() | barrier_op!() => Vec::new(),
             Op::AsyncCopy(_) | Op::Tile(_) | Op::Control(_) | jump_op!() => Vec::new(),
+            Op::Book(_) => Vec::new(),
         }
     }
 }

@@ -49,6 +49,7 @@ impl Op {
             register_op!() => Goes::On,
             Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => Goes::On,
             multimem_op!() | fence_op!() | barrier_op!() | unit_op!() | Op::Tile(_) => Goes::On,
+            Op::Book(_) => Goes::On,
         }
     }
 
@@ -60,6 +61,7 @@ impl Op {
             Op::Rmw { .. } | Op::MultimemRed { .. } | Op::Mbarrier(_) => Some(Access::Update),
             register_op!() | fence_op!() | barrier_op!() => None,
             unit_op!() | Op::Tile(_) | Op::Control(_) | jump_op!() => None,
+            Op::Book(_) => None,
         }
     }
 
@@ -85,6 +87,7 @@ impl Op {
             register_op!() | Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => None,
             multimem_op!() | fence_op!() => None,
             Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | unit_op!() | Op::Tile(_) => None,
+            Op::Book(_) => None,
         }
     }
 
@@ -102,6 +105,7 @@ impl Op {
             multimem_op!() => None,
             Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => None,
             barrier_op!() => None,
+            Op::Book(book) => Some(book.name()),
         }
     }
 
@@ -117,6 +121,7 @@ impl Op {
             Op::Mbarrier(m) => Some((m.space, m.addr)),
             register_op!() | fence_op!() | barrier_op!() => None,
             unit_op!() | Op::Tile(_) | Op::Control(_) | jump_op!() => None,
+            Op::Book(_) => None,
         }
     }
 
@@ -138,6 +143,7 @@ impl Op {
             Op::Control(Control::LaunchDependents | Control::WaitDependencies) => None,
             register_op!() | Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | jump_op!() => None,
             multimem_op!() | fence_op!() | barrier_op!() | Op::Wgmma(_) | Op::Tile(_) => None,
+            Op::Book(_) => None,
         }
     }
 

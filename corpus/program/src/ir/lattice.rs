@@ -183,6 +183,7 @@ impl Op {
             Op::Bar { .. } | Op::ClusterWait | Op::WarpSync { .. } => None,
             // A commit for the reads of A alone is an instruction of one architecture.
             Op::Tcgen05(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => None,
+            Op::Book(_) => None,
         }
     }
 
@@ -216,6 +217,7 @@ impl Op {
             Op::AsyncCopy(AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. }) => None,
             register_op!() | Op::ProxyFence(_) | Op::MbarrierInitFence | jump_op!() | barrier_op!() => None,
             Op::Tcgen05(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => None,
+            Op::Book(_) => None,
         }
     }
 

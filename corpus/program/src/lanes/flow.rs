@@ -310,5 +310,6 @@ fn computed(part: &Part<'_>, state: &State, op: &Op) -> Val {
         }),
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Control(_) => Val::Open,
         multimem_op!() | fence_op!() | barrier_op!() | unit_op!() | Op::Tile(_) | jump_op!() => Val::Open,
+        Op::Book(_) => Val::Open,
     }
 }

@@ -101,6 +101,7 @@ fn rendezvous(op: &Op) -> bool {
         register_op!() => false,
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => false,
         multimem_op!() | fence_op!() | Op::AsyncCopy(_) | jump_op!() => false,
+        Op::Book(_) => false,
     }
 }
 
@@ -124,6 +125,7 @@ fn idle(op: &Op) -> bool {
         register_op!() => false,
         Op::Store { .. } | Op::Rmw { .. } | Op::ProxyOrder(_) | Op::Wgmma(_) | Op::Tile(_) => false,
         multimem_op!() | jump_op!() => false,
+        Op::Book(_) => false,
     }
 }
 

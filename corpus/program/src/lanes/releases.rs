@@ -57,6 +57,8 @@ pub(super) fn check(part: &Part<'_>, state: &State, op: &Op) -> Done<()> {
         Op::AsyncCopy(_) | Op::Tcgen05(_) | Op::Wgmma(_) | Op::Mbarrier(_) | register_op!() => false,
         Op::Load { .. } | Op::MultimemLoad { .. } | jump_op!() => false,
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | barrier_op!() => false,
+        // Nobody has said how lanes execute it together.
+        Op::Book(_) => true,
     };
     if writes && part.several() && !part.has(Planted::Releases) { Err(Apart::All) } else { Ok(()) }
 }

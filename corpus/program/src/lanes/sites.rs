@@ -62,6 +62,7 @@ pub(super) fn sites(part: &Part<'_>, state: &State, pc: usize) -> Vec<Site> {
         Op::Tcgen05(_) | Op::Wgmma(_) => op.matrices().into_iter().for_each(|d| matrix(d, &mut plain)),
         Op::AsyncCopy(_) | Op::ProxyOrder(_) | Op::Tile(_) | Op::Control(_) | register_op!() => {}
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | jump_op!() | barrier_op!() => {}
+        Op::Book(_) => {}
     }
     let strong = op.access().is_some_and(Access::is_strong);
     let quiet = quiet(part, state, op);

@@ -48,6 +48,7 @@ pub(super) fn result(part: &Part<'_>, state: &State, op: &Op) -> Val {
         Op::Tcgen05(_) | Op::Wgmma(_) | Op::Control(_) => Val::Same,
         Op::Store { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } | Op::AsyncCopy(_) => open,
         register_op!() | fence_op!() | barrier_op!() | Op::Tile(_) | jump_op!() => open,
+        Op::Book(_) => open,
     }
 }
 

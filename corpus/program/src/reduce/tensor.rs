@@ -135,6 +135,7 @@ fn simpler(op: &Op) -> Vec<Op> {
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => Vec::new(),
         multimem_op!() | fence_op!() | barrier_op!() => Vec::new(),
         Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) | jump_op!() => Vec::new(),
+        Op::Book(_) => Vec::new(),
     }
 }
 

@@ -115,6 +115,7 @@ fn op_weight(op: &Op) -> usize {
         register_op!() => 0,
         Op::MbarrierInitFence | Op::ProxyOrder(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) => 0,
         Op::Bar { .. } | Op::ClusterWait | Op::WarpSync { .. } | jump_op!() => 0,
+        Op::Book(_) => 0,
     }
 }
 

@@ -98,6 +98,7 @@ fn strength(op: &Op) -> (u32, bool, Option<Scope>, Proxy) {
         Op::Mbarrier(m) => (MBARRIER_BYTES, !matches!(m.op, MbarrierOp::Wait(_)), None, Proxy::Generic),
         register_op!() | fence_op!() | barrier_op!() | unit_op!() | Op::Tile(_) | Op::Control(_) => NOTHING,
         jump_op!() => NOTHING,
+        Op::Book(_) => NOTHING,
     }
 }
 

@@ -182,6 +182,7 @@ impl<'p> Values<'p> {
             barrier_op!() => self.anything(t, op),
             unit_op!() | Op::Tile(_) | Op::Control(_) => self.anything(t, op),
             jump_op!() => false,
+            Op::Book(_) => self.anything(t, op),
         }
     }
 

@@ -112,5 +112,6 @@ pub fn notation(op: &Op) -> Option<&'static str> {
         register_op!() => None,
         unit_op!() | Op::Control(_) => places::notation(op),
         Op::Fence { .. } | Op::MbarrierInitFence | Op::ProxyOrder(_) | jump_op!() | barrier_op!() => None,
+        Op::Book(_) => None,
     }
 }

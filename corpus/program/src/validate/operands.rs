@@ -114,6 +114,7 @@ fn values(op: &Op) -> (Option<Ty>, Vec<Operand>) {
         fence_op!() => (None, Vec::new()),
         Op::ClusterArrive { .. } | Op::ClusterWait | Op::Tile(_) | Op::Control(_) => (None, Vec::new()),
         unit_op!() => (None, Vec::new()),
+        Op::Book(_) => (None, Vec::new()),
     }
 }
 

@@ -33,6 +33,7 @@ fn places(op: &Op) -> Vec<(Space, Address)> {
         multimem_op!() | Op::Tile(_) => {}
         Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } => {}
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | jump_op!() | barrier_op!() => {}
+        Op::Book(_) => {}
     }
     out
 }

@@ -69,6 +69,7 @@ fn floats(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
         Op::Mov { .. } | Op::Selp { .. } | Op::Mapa { .. } | jump_op!() => None,
         Op::Load { .. } | Op::Store { .. } | Op::MultimemStore { .. } | Op::Mbarrier(_) => None,
         fence_op!() | barrier_op!() | unit_op!() | Op::Tile(_) | Op::Control(_) => None,
+        Op::Book(_) => None,
     };
     if matches!(ty, Some(Ty::F(_) | Ty::F16x2 | Ty::Bf16x2)) {
         report.at("float-arithmetic", thread, instr, "the bits are treated as integers", None);
@@ -184,6 +185,7 @@ fn widths(op: &Op, guard: Option<Guard>) -> Vec<(Reg, u32, bool)> {
         Op::MbarrierInitFence => {}
         Op::Fence { .. } | Op::ProxyFence(_) | Op::ClusterArrive { .. } | Op::ClusterWait => {}
         jump_op!() => {}
+        Op::Book(_) => {}
     }
     if let Some((space, address)) = op.place()
         && !matches!(space, Space::SharedCta | Space::SharedCluster)

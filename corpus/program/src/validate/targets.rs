@@ -1,6 +1,6 @@
 //! Computes the architectures that have every instruction of a program, according to the assembler.
 //!
-//! Only tensor-core instructions, asynchronous copies, one-sided fences, launch control and 256-bit accesses are checked;
+//! Only tensor-core instructions, asynchronous copies, one-sided fences, launch control, 256-bit accesses and what the book tells are checked;
 //! all other instructions are assumed to exist everywhere. Source: `tests/data/targets.csv`, `.version 9.5`.
 
 use super::report::Report;
@@ -37,6 +37,18 @@ impl Target {
             Sm120a => "sm_120a",
         }
     }
+
+    /// Its number: 90 for `sm_90a`.
+    fn sm(self) -> u16 {
+        match self {
+            Sm90a => 90,
+            Sm100a | Sm100f => 100,
+            Sm103a => 103,
+            Sm107a => 107,
+            Sm110a => 110,
+            Sm120a => 120,
+        }
+    }
 }
 
 const BLACKWELL: &[Target] = &[Sm100a, Sm100f, Sm103a, Sm107a, Sm110a];
@@ -49,10 +61,7 @@ const INTEGER: &[Target] = &[Sm100a, Sm110a];
 /// Architectures that have every instruction of `program`.
 pub fn targets(program: &Program) -> Vec<Target> {
     let ops = || program.threads.iter().flat_map(|t| &t.body).map(|i| &i.op);
-    Target::ALL
-        .into_iter()
-        .filter(|t| ops().all(|op| features(op).iter().all(|all| all.contains(t))))
-        .collect()
+    Target::ALL.into_iter().filter(|t| ops().all(|op| has(*t, op))).collect()
 }
 
 pub(super) fn check(report: &mut Report<'_>) {
@@ -60,7 +69,7 @@ pub(super) fn check(report: &mut Report<'_>) {
     let mut left = Target::ALL.to_vec();
     for thread in &program.threads {
         for instr in &thread.body {
-            left.retain(|t| features(&instr.op).iter().all(|all| all.contains(t)));
+            left.retain(|t| has(*t, &instr.op));
             if left.is_empty() {
                 let what = "no architecture has this instruction and all before it";
                 report.at("target", thread, instr, what, None);
@@ -68,6 +77,12 @@ pub(super) fn check(report: &mut Report<'_>) {
             }
         }
     }
+}
+
+/// Whether an architecture has an instruction.
+fn has(target: Target, op: &Op) -> bool {
+    let told = if let Op::Book(book) = op { book.instr().on(target.sm()) } else { true };
+    told && features(op).iter().all(|all| all.contains(&target))
 }
 
 /// For each feature of an instruction, the architectures that have it.
@@ -84,6 +99,7 @@ fn features(op: &Op) -> Vec<&'static [Target]> {
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) => Vec::new(),
         multimem_op!() | register_op!() | fence_op!() | barrier_op!() => Vec::new(),
         Op::Tile(_) | Op::Control(_) | jump_op!() => Vec::new(),
+        Op::Book(_) => Vec::new(),
     }
 }
 

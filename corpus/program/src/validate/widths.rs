@@ -23,6 +23,7 @@ pub(super) fn extended(op: &Op) -> Widths {
         multimem_op!() => {}
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => {}
         barrier_op!() | Op::Wgmma(_) | Op::ProxyOrder(_) => {}
+        Op::Book(_) => {}
     }
     out
 }

@@ -110,6 +110,7 @@ fn foreseeable(thread: &Thread, flow: &Flow, pc: usize) -> bool {
         },
         register_op!() | Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) => true,
         multimem_op!() | barrier_op!() | fence_op!() | unit_op!() | Op::Control(_) | jump_op!() => true,
+        Op::Book(_) => true,
     }
 }
 

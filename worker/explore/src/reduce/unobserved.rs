@@ -189,6 +189,7 @@ fn touched(op: &Op) -> Vec<(&Address, Does)> {
         // A program with one of these has no unobserved access.
         multimem_op!() | Op::Mbarrier(_) => Vec::new(),
         unit_op!() | Op::Control(_) => Vec::new(),
+        Op::Book(_) => Vec::new(),
     }
 }
 

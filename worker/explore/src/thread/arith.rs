@@ -1,5 +1,6 @@
 //! Instructions that touch registers only, lane by lane where lanes differ.
 
+use super::book;
 use super::event::deps::Deps;
 use super::lanes::{Lanes, Spread};
 use super::machine::Machine;
@@ -64,6 +65,7 @@ fn compute<V: View>(m: &mut Machine<'_, V>, op: &Op) {
         // These touch more than registers.
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => {}
         multimem_op!() | Op::Control(_) | fence_op!() | barrier_op!() | unit_op!() | jump_op!() => {}
+        Op::Book(book) => book::compute(m, book),
     }
 }
 

@@ -138,5 +138,6 @@ fn barrier_use<V: View>(m: &Machine<'_, V>, instr: &Instr) -> Result<(BarrierUse
         }
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => none,
         multimem_op!() | Op::Control(_) | register_op!() | fence_op!() | unit_op!() | jump_op!() => none,
+        Op::Book(_) => none,
     }
 }

@@ -4,6 +4,7 @@ use super::access;
 use super::allocator;
 use super::arith;
 use super::barrier;
+use super::book;
 use super::collective;
 use super::copies;
 use super::event::Kind;
@@ -104,5 +105,6 @@ fn emit<V: View>(m: &mut Machine<'_, V>, instr: &Instr, pc: usize) -> Result<(),
         Op::Control(control) => copies::launch_control(m, control, instr, pc),
         register_op!() => Err(m.wrong(instr, "this instruction")),
         jump_op!() => Err(m.wrong(instr, "this instruction")),
+        Op::Book(book) => book::emit(m, book, instr, pc),
     }
 }

@@ -280,6 +280,7 @@ fn may_spin(body: &[Instr], succ: &[Next], head: usize) -> bool {
             barrier_op!() => true,
             register_op!() | Op::Load { .. } | Op::MultimemLoad { .. } | fence_op!() | unit_op!() => false,
             Op::Control(_) | jump_op!() => false,
+            Op::Book(book) => book.range().is_some(),
         };
         always && effect
     };

@@ -36,6 +36,7 @@ pub(crate) fn copied(op: &Op) -> Option<Vec<(Address, u32)>> {
         multimem_op!() => vec![],
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => vec![],
         barrier_op!() | Op::Tcgen05(_) | Op::Wgmma(_) | jump_op!() => vec![],
+        Op::Book(_) => vec![],
     })
 }
 
@@ -53,20 +54,24 @@ pub(crate) fn box_of(end: &BulkEnd) -> Option<Tile> {
 pub(crate) const CANCEL_BYTES: u32 = 16;
 
 /// Address, element size and element count of a memory instruction, and whether it may write.
-pub(crate) fn memory_operand(op: &Op) -> Option<(&Address, u32, usize, bool)> {
+pub(crate) fn memory_operand(op: &Op) -> Option<(Address, u32, usize, bool)> {
     let element = |ty: &Ty| if ty.packed() { (ty.bytes() / 2, 2) } else { (ty.bytes(), 1) };
     match op {
-        Op::Tcgen05(Tcgen05::Alloc { dst, .. }) => Some((dst, 4, 1, true)),
-        Op::Load { ty, dst, addr, .. } => Some((addr, element(ty).0, dst.len() * element(ty).1, false)),
-        Op::Store { ty, src, addr, .. } => Some((addr, element(ty).0, src.len() * element(ty).1, true)),
-        Op::Rmw { ty, addr, .. } => Some((addr, element(ty).0, element(ty).1, true)),
-        Op::MultimemLoad { ty, addr, .. } => Some((addr, ty.bytes(), 1, false)),
+        Op::Tcgen05(Tcgen05::Alloc { dst, .. }) => Some((*dst, 4, 1, true)),
+        Op::Load { ty, dst, addr, .. } => Some((*addr, element(ty).0, dst.len() * element(ty).1, false)),
+        Op::Store { ty, src, addr, .. } => Some((*addr, element(ty).0, src.len() * element(ty).1, true)),
+        Op::Rmw { ty, addr, .. } => Some((*addr, element(ty).0, element(ty).1, true)),
+        Op::MultimemLoad { ty, addr, .. } => Some((*addr, ty.bytes(), 1, false)),
         Op::MultimemStore { ty, addr, .. } | Op::MultimemRed { ty, addr, .. } => {
-            Some((addr, ty.bytes(), 1, true))
+            Some((*addr, ty.bytes(), 1, true))
         }
         register_op!() => None,
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => None,
         barrier_op!() | unit_op!() | Op::ProxyOrder(_) | Op::Tile(_) | Op::Control(_) | jump_op!() => None,
+        Op::Book(book) => {
+            let (_, addr, bytes) = book.range()?;
+            Some((addr, RANGE_PIECE, (bytes / RANGE_PIECE) as usize, true))
+        }
     }
 }
 

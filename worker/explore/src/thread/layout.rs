@@ -264,7 +264,7 @@ fn footprints(program: &Program) -> (Vec<(moire_program::ir::ObjectId, u32, u32)
             let Some((address, bytes, count, _)) = memory_operand(&instr.op) else { continue };
             let bytes = if bytes == 16 && !matches!(instr.op, Op::Rmw { .. }) { 8 } else { bytes };
             let count = count * if memory_operand(&instr.op).is_some_and(|m| m.1 != bytes) { 2 } else { 1 };
-            let Some(symbol) = base_symbol(thread, address) else {
+            let Some(symbol) = base_symbol(thread, &address) else {
                 computed = Some(computed.map_or(bytes, |least: u32| least.min(bytes)));
                 continue;
             };

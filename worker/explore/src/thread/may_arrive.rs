@@ -74,6 +74,7 @@ impl MayArrive {
                 register_op!() | Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Tile(_) => {}
                 multimem_op!() | fence_op!() | barrier_op!() => {}
                 Op::Tcgen05(_) | Op::Wgmma(_) | jump_op!() => {}
+                Op::Book(_) => {}
             }
         }
         out

@@ -11,6 +11,7 @@ pub(crate) mod access;
 pub(crate) mod allocator;
 pub(crate) mod arith;
 pub(crate) mod barrier;
+pub(crate) mod book;
 mod busy;
 pub(crate) mod collective;
 mod copies;

@@ -48,6 +48,7 @@ pub(crate) fn most_events(program: &Program, flows: &[Rc<Flow>], loop_bound: u32
             | Op::Exit => 0,
             Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => 1,
             barrier_op!() => 1,
+            Op::Book(book) => book.range().map_or(0, |(_, _, bytes)| arms * (bytes / RANGE_PIECE) as usize),
         };
         let once: usize = thread.body.iter().map(per).sum();
         // The end of a thread of a kernel is an event, too.

@@ -70,6 +70,7 @@ impl Shape {
                     | Op::Tile(_)
                     | Op::Control(_) => {}
                     fence_op!() | barrier_op!() | unit_op!() => {}
+                    Op::Book(_) => {}
                 }
             }
         }

@@ -4,6 +4,7 @@
 
 mod allocator;
 mod barrier;
+mod book;
 mod copy;
 mod fence;
 mod launch;
@@ -174,6 +175,7 @@ fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<Moved, Stop>
         Op::Control(control) => controlled(e, s, at, control),
         Op::Wgmma(op) => Err(at.abstain(op.name())),
         Op::Tile(op) => Err(at.abstain(op.name())),
+        Op::Book(book) => book::execute(e, s, at, book).map(|()| Moved::On),
     }
 }
 

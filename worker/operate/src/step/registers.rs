@@ -44,6 +44,7 @@ fn result(e: &Engine<'_>, s: &State, at: At<'_>) -> Option<(Reg, Val)> {
             return None;
         }
         fence_op!() | barrier_op!() | unit_op!() | jump_op!() => return None,
+        Op::Book(book) => return super::book::result(e, s, at, book),
     })
 }
 

@@ -130,6 +130,7 @@ fn mnemonic(op: &Op) -> &'static str {
         | Op::Tile(_) => "",
         Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) | Op::Control(_) => "",
         register_op!() | barrier_op!() | unit_op!() | jump_op!() => "",
+        Op::Book(_) => "",
     }
 }
 

@@ -185,6 +185,7 @@ fn simt(program: &Program, thread: &Thread) -> Done<Vec<Raw>> {
             register_op!() | fence_op!() | barrier_op!() => {}
             multimem_op!() | Op::Mbarrier(_) => {}
             unit_op!() | Op::Tile(_) | Op::Control(_) | jump_op!() => {}
+            Op::Book(_) => {}
         }
         window += usize::from(wall);
     }
@@ -221,6 +222,7 @@ fn wall(op: &Op) -> Done<bool> {
         unit_op!() | Op::Tile(_) | Op::Control(_) => {
             return refused(op);
         }
+        Op::Book(_) => return refused(op),
     })
 }
 

@@ -249,6 +249,7 @@ fn core(op: &Op, out: &mut Depends) -> bool {
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => data(out),
         multimem_op!() | Op::Control(_) => data(out),
         fence_op!() | barrier_op!() | unit_op!() | jump_op!() => data(out),
+        Op::Book(_) => data(out),
     }
 }
 

@@ -79,5 +79,6 @@ fn tells(op: &Op) -> bool {
         barrier_op!() | Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence => false,
         Op::Load { .. } | Op::MultimemLoad { .. } | Op::Wgmma(_) | Op::Tile(_) | register_op!() => false,
         jump_op!() => false,
+        Op::Book(_) => true,
     }
 }

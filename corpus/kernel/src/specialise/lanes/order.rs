@@ -152,6 +152,7 @@ fn given(op: &Op, fenced: bool) -> Gives {
             Tcgen05::Copy { .. } | Tcgen05::Shift { .. } | Tcgen05::Mma(_) => nothing,
         },
         register_op!() | Op::Wgmma(_) | Op::Tile(_) | jump_op!() => nothing,
+        Op::Book(_) => nothing,
     }
 }
 

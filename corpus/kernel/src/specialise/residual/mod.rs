@@ -554,5 +554,6 @@ fn addresses(op: &mut Op, see: &mut dyn FnMut(&mut Address, Option<&mut u32>)) {
         Op::AsyncCopy(AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. }) => {}
         Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) | Op::Tile(_) | register_op!() => {}
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | jump_op!() | barrier_op!() => {}
+        Op::Book(_) => {}
     }
 }

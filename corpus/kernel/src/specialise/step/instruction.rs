@@ -87,6 +87,8 @@ pub(super) fn instruction(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refu
             as_it_is(step, op)
         }
         Op::Tile(_) | jump_op!() => as_it_is(step, op),
+        // A module keeps these as the book reads them.
+        Op::Book(book) => step.abstain(format!("`{}` is not interpreted", book.name())),
     }
 }
 

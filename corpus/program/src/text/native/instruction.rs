@@ -2,6 +2,7 @@
 
 use super::access::{load, multimem, store, update};
 use super::arithmetic::{arithmetic, branch, mov, selp, setp};
+use super::book::book;
 use super::collective::{matches, redux, shuffle, vote};
 use super::control::{cluster_launch, elect, grid_dependency, ignored, wgmma};
 use super::copy::{copy, remote};
@@ -60,6 +61,9 @@ pub fn instruction(
 }
 
 fn dispatch(r: &mut Reader<'_, '_>, text: &str) -> Parsed<()> {
+    if moire_isa::entry_of(text).is_some_and(|(_, entry)| TOLD.contains(&entry.tag)) {
+        return book(r);
+    }
     let parts: Vec<&str> = text.split('.').collect();
     let quals = &parts[1..];
     match parts[0] {

@@ -11,6 +11,7 @@
 
 mod access;
 mod arithmetic;
+mod book;
 mod collective;
 mod condition;
 mod control;

@@ -65,5 +65,6 @@ pub(super) fn memory(p: &Printer<'_>, op: &Op) -> String {
         Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Mbarrier(_) => String::new(),
         barrier_op!() | unit_op!() | Op::ProxyOrder(_) => String::new(),
         Op::Tile(_) | Op::Control(_) | jump_op!() => String::new(),
+        Op::Book(_) => String::new(),
     }
 }

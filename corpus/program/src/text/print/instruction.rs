@@ -95,6 +95,7 @@ fn op(p: &Printer<'_>, op: &Op) -> String {
         Op::Control(op) => control(p, op),
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | multimem_op!() => memory(p, op),
         Op::Tile(op) => tile(p, op),
+        Op::Book(book) => p.book(book),
     }
 }
 

@@ -21,6 +21,11 @@ impl Printer<'_> {
         }
     }
 
+    pub(super) fn book(&self, book: &Book) -> String {
+        let symbol = |s: SymbolId| self.program.symbols[s.index()].name.clone();
+        book.print(&|reg| self.reg(reg).to_owned(), &symbol)
+    }
+
     pub(super) fn address(&self, address: &Address) -> String {
         let base = self.operand(address.base);
         match address.offset {
