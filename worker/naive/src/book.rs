@@ -1,15 +1,21 @@
 //! Instructions that the book tells alone.
 
+use super::arith::alu;
 use super::event::Refusal;
 use super::state::{Runner, State};
-use moire_program::ir::{Book, Instr, Op, Operand, Proxy, RANGE_PIECE, StoreOrder, Told, Ty};
+use moire_program::ir::{AluOp, Book, Instr, Op, Operand, Proxy, RANGE_PIECE, StoreOrder, Told, Ty};
 
 /// Zeros are stored eight bytes at a time.
 const EIGHT: Ty = Ty::U(64);
 
 /// One that touches registers only.
-pub(super) fn registers(_: &Runner<'_>, _: &mut State, book: &Book) {
+pub(super) fn registers(run: &Runner<'_>, s: &mut State, book: &Book) {
     match book.told() {
+        Told::Ternary(_) => {
+            let Some((ty, dst, operands)) = book.product() else { return };
+            let [(a, da), (b, db), (c, dc)] = operands.map(|o| run.operand(s, o));
+            s.regs[dst.index()] = (alu(AluOp::Add, ty, alu(AluOp::Mul, ty, a, b), c), da | db | dc);
+        }
         Told::StBulk(_) => {}
     }
 }
@@ -31,5 +37,6 @@ fn store(book: &Book) -> Option<Op> {
             let (order, proxy) = (StoreOrder::Weak, Proxy::Generic);
             Some(Op::Store { order, proxy, space, ty: EIGHT, addr, src })
         }
+        Told::Ternary(_) => None,
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! A new one is a name in the list, and a function here if engines execute it.
 
-use super::book::{book_address, book_operand};
-use super::{Address, Book, Operand, Space};
+use super::book::{book_address, book_operand, book_register};
+use super::{Address, Book, Operand, Reg, Space, Ty};
 use crate::limits::RANGE_BYTES;
-use moire_isa::kinds::CtaSpace;
+use moire_isa::kinds::{CtaSpace, Half, Num, TernaryForm};
 use moire_isa::{Instr, Tagged};
 
 macro_rules! told {
@@ -38,7 +38,7 @@ macro_rules! told {
         }
     };
 }
-told!(StBulk);
+told!(StBulk, Ternary);
 
 /// Zeros are stored so many bytes at a time: the size of a range is a multiple of it.
 pub const RANGE_PIECE: u32 = 8;
@@ -48,7 +48,7 @@ impl Book {
     /// that is no number or is beyond [`RANGE_BYTES`].
     #[must_use]
     pub fn range(&self) -> Option<(Space, Address, u32)> {
-        let Told::StBulk(st) = self.told();
+        let Told::StBulk(st) = self.told() else { return None };
         let Some(Operand::Imm(bytes)) = book_operand(&st.bytes) else { return None };
         let bytes = u32::try_from(bytes).ok().filter(|bytes| *bytes <= RANGE_BYTES)?;
         let space = match st.space {
@@ -56,5 +56,23 @@ impl Book {
             CtaSpace::SharedCta => Space::SharedCta,
         };
         Some((space, book_address(&st.addr)?, bytes))
+    }
+
+    /// The type of `mad.lo`, the register that it writes, the two factors and what is added. `None` for any other form.
+    #[must_use]
+    pub fn product(&self) -> Option<(Ty, Reg, [Operand; 3])> {
+        let Told::Ternary(i) = self.told() else { return None };
+        let plain = i.form == TernaryForm::Mad && i.half == Some(Half::Lo) && !i.sat.is() && !i.carry.is();
+        let ty = match i.ty.first {
+            Num::U16 => Ty::U(16),
+            Num::U32 => Ty::U(32),
+            Num::U64 => Ty::U(64),
+            Num::S16 => Ty::S(16),
+            Num::S32 => Ty::S(32),
+            Num::S64 => Ty::S(64),
+            _ => return None,
+        };
+        let [a, b, c] = [&i.a, &i.b, &i.c].map(book_operand);
+        plain.then_some((ty, book_register(i.dst.reg()?), [a?, b?, c?]))
     }
 }

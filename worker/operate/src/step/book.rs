@@ -1,11 +1,11 @@
 //! Instructions that the book tells alone.
 
-use super::memory;
-use crate::engine::{At, Engine};
+use super::{memory, registers};
+use crate::engine::{At, Engine, operand};
 use crate::finding::Stop;
 use crate::state::State;
-use crate::value::Val;
-use moire_program::ir::{Book, Operand, RANGE_PIECE, Reg, Told, Ty};
+use crate::value::{Val, compute as arithmetic};
+use moire_program::ir::{AluOp, Book, Operand, RANGE_PIECE, Reg, Told, Ty};
 
 /// Executes one.
 pub(super) fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>, book: &Book) -> Result<(), Stop> {
@@ -15,12 +15,26 @@ pub(super) fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>, book: &Book
             let zeros = vec![Operand::Imm(0); (bytes / RANGE_PIECE) as usize];
             memory::store(e, s, at, (space, Ty::B(64), &addr), &zeros)
         }
+        Told::Ternary(_) => {
+            registers::compute(e, s, at);
+            Ok(())
+        }
     }
 }
 
 /// What one that touches registers only leaves, and where.
-pub(super) fn result(_: &Engine<'_>, _: &State, _: At<'_>, book: &Book) -> Option<(Reg, Val)> {
+pub(super) fn result(e: &Engine<'_>, s: &State, at: At<'_>, book: &Book) -> Option<(Reg, Val)> {
     match book.told() {
+        Told::Ternary(_) => {
+            let (ty, dst, operands) = book.product()?;
+            let value = match operands.map(|o| operand(e, s, at.thread, o)) {
+                [Val::Known(a), Val::Known(b), Val::Known(c)] => {
+                    Val::Known(arithmetic(AluOp::Add, ty, arithmetic(AluOp::Mul, ty, a, b), c))
+                }
+                _ => Val::Unknown,
+            };
+            Some((dst, value))
+        }
         Told::StBulk(_) => None,
     }
 }
