@@ -107,6 +107,7 @@ fn told(book: &Book) -> Option<String> {
     match book.told() {
         Told::StBulk(_) if book.range().is_some() => None,
         Told::StBulk(_) => abstain("its size is no number, or a large one"),
+        Told::MbarrierPending(_) => abstain("the arrivals of a phase have no order here"),
         Told::Ternary(_) if book.product().is_some() => None,
         Told::Ternary(_) => abstain("a form other than `mad.lo` of integers"),
     }

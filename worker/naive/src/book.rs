@@ -16,7 +16,7 @@ pub(super) fn registers(run: &Runner<'_>, s: &mut State, book: &Book) {
             let [(a, da), (b, db), (c, dc)] = operands.map(|o| run.operand(s, o));
             s.regs[dst.index()] = (alu(AluOp::Add, ty, alu(AluOp::Mul, ty, a, b), c), da | db | dc);
         }
-        Told::StBulk(_) => {}
+        Told::StBulk(_) | Told::MbarrierPending(_) => {}
     }
 }
 
@@ -37,6 +37,6 @@ fn store(book: &Book) -> Option<Op> {
             let (order, proxy) = (StoreOrder::Weak, Proxy::Generic);
             Some(Op::Store { order, proxy, space, ty: EIGHT, addr, src })
         }
-        Told::Ternary(_) => None,
+        Told::Ternary(_) | Told::MbarrierPending(_) => None,
     }
 }

@@ -38,7 +38,7 @@ macro_rules! told {
         }
     };
 }
-told!(StBulk, Ternary);
+told!(StBulk, MbarrierPending, Ternary);
 
 /// Zeros are stored so many bytes at a time: the size of a range is a multiple of it.
 pub const RANGE_PIECE: u32 = 8;

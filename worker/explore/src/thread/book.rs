@@ -20,7 +20,7 @@ pub(crate) fn compute<V: View>(m: &mut Machine<'_, V>, book: &Book) {
             let value = factors.zip(c.value).map(|(ab, c)| arithmetic(AluOp::Add, ty, ab, c));
             m.regs[dst.index()] = RegState { value, deps: a.deps.with(b.deps).with(c.deps) };
         }
-        Told::StBulk(_) => {}
+        Told::StBulk(_) | Told::MbarrierPending(_) => {}
     }
 }
 
@@ -38,6 +38,6 @@ pub(crate) fn emit<V: View>(
             let labels = store_labels(StoreOrder::Weak, Proxy::Generic);
             access::store(m, instr, pc, labels, space, PIECE, &zeros, &addr)
         }
-        Told::Ternary(_) => Err(m.wrong(instr, book.name())),
+        Told::Ternary(_) | Told::MbarrierPending(_) => Err(m.wrong(instr, book.name())),
     }
 }

@@ -19,6 +19,7 @@ pub(super) fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>, book: &Book
             registers::compute(e, s, at);
             Ok(())
         }
+        Told::MbarrierPending(_) => Err(at.abstain(book.name())),
     }
 }
 
@@ -35,6 +36,6 @@ pub(super) fn result(e: &Engine<'_>, s: &State, at: At<'_>, book: &Book) -> Opti
             };
             Some((dst, value))
         }
-        Told::StBulk(_) => None,
+        Told::StBulk(_) | Told::MbarrierPending(_) => None,
     }
 }
