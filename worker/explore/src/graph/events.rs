@@ -335,9 +335,9 @@ impl<'a, const W: usize> Events<'a, W> {
         event.thread.is_some_and(|t| self.threads[t].flow.idle[event.emitted.pc])
     }
 
-    /// The first read that is not placed.
-    pub(crate) fn next_read(&self) -> Option<EventId> {
-        self.of_threads().find(|id| self[*id].emitted.kind == Kind::Read && !row::has(&self.present, *id))
+    /// The reads that are not placed, in the order of the scheduler.
+    pub(crate) fn unplaced_reads(&self) -> impl Iterator<Item = EventId> + '_ {
+        self.of_threads().filter(|id| self[*id].emitted.kind == Kind::Read && !row::has(&self.present, *id))
     }
 
     /// An event as the latest run of its thread emits it, with its value if that is known.

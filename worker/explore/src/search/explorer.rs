@@ -15,7 +15,10 @@
 //! - an agent in front of a spin iteration enters it with a write that is there, or waits for another one (`prune::gates`);
 //! - a state with nothing left to add is a leaf if no read is open, and a dead end otherwise.
 //!
-//! The scheduler picks the lowest (thread, index) event that can be added; it is a function of the graph alone.
+//! The scheduler is a function of the graph alone. It picks the lowest (thread, index) event of the first kind that there is:
+//! a write, a read-modify-write or an arrival at a barrier; what leaves no choice at an mbarrier or a gate; a read that no
+//! write to come can reach; a choice at an mbarrier or a gate; any other read. So few reads are left open: while a read
+//! waits, the writes that could reach it are placed, or turn out to be none.
 //! *Complete and without duplicates*: for a given execution every decision above is dictated by it, so exactly one
 //! path leads to it; and the path never gets stuck, because a shipped model implies `acyclic(rf | xdep)` (xdep:
 //! address, data, control, existence), so that some event of the execution can always be added. Pruning uses monotone
@@ -204,7 +207,6 @@ impl<'a, const W: usize> Search<'a, W> {
         if state.hopeless() {
             return Next::Dead;
         }
-        let late = |id: EventId| self.unobserved.as_ref().is_some_and(|u| u.is_late(&state.graph.events[id]));
         for thread in state.graph.events.threads.iter() {
             for id in thread.ids.iter().flatten().copied() {
                 if row::has(&state.graph.events.present, id) {
@@ -212,10 +214,9 @@ impl<'a, const W: usize> Search<'a, W> {
                 }
                 match state.graph.events[id].emitted.kind {
                     Kind::Fence => {}
-                    _ if late(id) => {}
-                    // Reads that stand for data come last: the later, the fewer writes are still to come.
-                    Kind::Read if state.graph.events.program.launched && state.graph.events.idle(id) => {}
-                    Kind::Read => return Next::Read(id),
+                    _ if self.is_late(id) => {}
+                    Kind::Read if state.graph.events[id].is_rmw() => return Next::Read(id),
+                    Kind::Read => {}
                     Kind::Write if state.graph.events.ready(id) => return Next::Write(id),
                     Kind::Write => {}
                     Kind::Barrier(_) => return Next::Barrier(id),
@@ -240,6 +241,9 @@ impl<'a, const W: usize> Search<'a, W> {
         if let Some(thread) = state.gates.openable_gate(&state.graph, true) {
             return Next::SureGate(thread);
         }
+        if let Some(id) = self.next_closed() {
+            return Next::Read(id);
+        }
         if let Some(id) = mbarriers::next_mbarrier(&state.graph) {
             return Next::Mbarrier(id);
         }
@@ -256,6 +260,22 @@ impl<'a, const W: usize> Search<'a, W> {
             && mbarriers::mbarriers_settled(&state.graph)
             && state.graph.allocations.allocations_settled(&state.graph.events);
         if settled { Next::Leaf } else { Next::Dead }
+    }
+
+    /// Whether an access waits until nothing else is left.
+    fn is_late(&self, id: EventId) -> bool {
+        self.unobserved.as_ref().is_some_and(|u| u.is_late(&self.state.graph.events[id]))
+    }
+
+    /// The first read that no write to come can reach.
+    fn next_closed(&self) -> Option<EventId> {
+        let events = &self.state.graph.events;
+        let open = |id: EventId| {
+            let access = events[id].emitted.access;
+            access.is_none_or(|a| a.each_cell().any(|cell| self.state.may_be_written(cell, id, None)))
+        };
+        let stands_for_data = |id: EventId| events.program.launched && events.idle(id);
+        events.unplaced_reads().find(|id| !self.is_late(*id) && !stands_for_data(*id) && !open(*id))
     }
 
     /// Judges the graph, branches on unordered pairs, and goes on.
@@ -355,13 +375,16 @@ impl<'a, const W: usize> Search<'a, W> {
         if self.contradicts() { Ok(()) } else { Err(Stop::Abstain(Abstain { reason, line })) }
     }
 
-    /// The next event when nothing but accesses that no condition observes are left, and reads that stand for data.
+    /// The next event when nothing but reads is left, and accesses that no condition observes.
     fn next_late(&self) -> Option<Next> {
         let events = &self.state.graph.events;
+        if let Some(read) = events.unplaced_reads().find(|id| !self.is_late(*id)) {
+            return Some(Next::Read(read));
+        }
         if let Some(id) = self.unobserved.as_ref().and_then(|u| u.next(events)) {
             return Some(if events[id].is_write() { Next::Write(id) } else { Next::Read(id) });
         }
-        events.next_read().map(Next::Read)
+        events.unplaced_reads().next().map(Next::Read)
     }
 
     /// Whether nothing but a tail is left from here on.
