@@ -31,6 +31,8 @@ pub enum Planted {
     NobodyElse,
     /// A thread that no write lets in now stays in front of its loop, whatever others may still write.
     StaysInFront,
+    /// A thread of which nobody knows what it does next arrives at no barrier.
+    LostArrivesNot,
     /// The write half of an exchange is taken to wait for its read.
     HalfWaits,
     /// Read-modify-writes of different bytes are taken to compete for their source.

@@ -1,4 +1,4 @@
-//! What may still happen to an mbarrier: how far each thread can get without an operation that is put off.
+//! What may still happen to an mbarrier or a barrier: how far each thread can get without an operation that is put off.
 //!
 //! Each thread is run ahead as if every wait were answered with yes. What it then does to mbarriers, in order, is an upper
 //! bound of what it can do. A wait holds a thread as long as the phase it asks for cannot complete; a barrier of the CTA, the
@@ -16,6 +16,7 @@ use crate::graph::graph::{Answers, Graph};
 use crate::graph::ids::EventId;
 use crate::graph::mbarriers::{Floor, Stage};
 use crate::graph::row;
+use crate::planted::Planted;
 use crate::thread::event::Kind;
 use crate::thread::event::barrier::{BarrierObject, BarrierUse, meet, names};
 use crate::thread::event::mbarrier::{Act, MbarUse, Object};
@@ -189,6 +190,23 @@ fn loose<const W: usize>(g: &Graph<'_, W>, thread: ThreadId, pc: usize, trace: &
 
 /// What may happen without an event and a thread.
 pub(crate) fn outlook<const W: usize>(g: &Graph<'_, W>, without: Without) -> Outlook {
+    run_ahead(g, without).out
+}
+
+/// Most lanes that may arrive at the barrier of an event before it: its own thread does no more, all others what they can
+/// without it. `None`: nobody knows.
+pub(crate) fn arrivals_without<const W: usize>(g: &Graph<'_, W>, event: EventId) -> Option<u64> {
+    let (thread, object) = (g.events[event].thread?, g.events[event].barrier()?.object);
+    let run = run_ahead(g, Without { event: Some(event), thread: Some(thread) });
+    let mut here = g.events.threads.ids().filter(|t| meet(g.events.program, &object, thread, *t));
+    let of = |t: ThreadId| run.arrivals.get(&(object, t)).map_or(0, |arrivals| u64::from(arrivals.1));
+    let bounded =
+        |t: ThreadId| g.events.front.planted == Some(Planted::LostArrivesNot) || !run.lost.contains(&t);
+    here.try_fold(0, |sum, t| bounded(t).then(|| sum + of(t)))
+}
+
+/// Runs all threads ahead until none gets any further.
+fn run_ahead<const W: usize>(g: &Graph<'_, W>, without: Without) -> Progress {
     let cursors = g.events.threads.iter().map(|_| Cursor::default()).collect();
     let mut run = Progress { without, cursors, ..Progress::default() };
     loop {
@@ -214,7 +232,7 @@ pub(crate) fn outlook<const W: usize>(g: &Graph<'_, W>, without: Without) -> Out
             }
         }
         if !moved {
-            return run.out;
+            return run;
         }
     }
 }
@@ -250,6 +268,7 @@ fn passes<const W: usize>(g: &Graph<'_, W>, thread: ThreadId, item: &Item, run: 
             }
             true
         }
+        Operation::Barrier { .. } if id.is_some() && id == run.without.event => false,
         Operation::Barrier { used, lanes, waits } => {
             if !run.cursors[thread].counted && (id.is_some() || !stays) {
                 let sum = run.arrivals.entry((used.object, thread)).or_default();

@@ -5,8 +5,10 @@ use super::consistency::Consistency;
 use super::exclusive::Exclusive;
 use super::gates::Gates;
 use super::may_write::{self, Causality};
+use super::outlook::arrivals_without;
 use crate::graph::graph::{Graph, NoGraph};
 use crate::graph::ids::EventId;
+use crate::thread::event::barrier::{BarrierObject, BarrierUse};
 use crate::thread::flow::Flow;
 use crate::thread::ids::CellId;
 use crate::thread::trace::FrontEnd;
@@ -47,6 +49,21 @@ impl<'a, const W: usize> State<'a, W> {
     /// See [`may_write::may_be_written`].
     pub(crate) fn may_be_written(&self, cell: CellId, read: EventId, except: Option<EventId>) -> bool {
         may_write::may_be_written((&self.graph, &self.gates), cell, read, except)
+    }
+
+    /// Phases that an arrival at a barrier can join. A phase is passed over only if it may complete before the arrival: phases
+    /// complete one after another, so as many lanes arrive before as all phases up to that one count.
+    pub(crate) fn phases_for(&self, id: EventId, barrier: &BarrierUse) -> Vec<u16> {
+        let mut phases = self.graph.phases.phases_for(&self.graph.events, id, barrier);
+        let (Some(count), BarrierObject::Cta { instance: None, .. }) = (barrier.count, barrier.object) else {
+            return phases;
+        };
+        if let Some(first) = phases.first().copied().filter(|_| phases.len() > 1)
+            && let Some(most) = arrivals_without(&self.graph, id)
+        {
+            phases.retain(|p| *p == first || u64::from(*p) * u64::from(count) <= most);
+        }
+        phases
     }
 
     /// See [`may_write::hopeless`].

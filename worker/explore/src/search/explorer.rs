@@ -175,9 +175,7 @@ impl<'a, const W: usize> Search<'a, W> {
         match next {
             Next::SureMbarrier(_) | Next::SureGate(_) => true,
             Next::Barrier(id) => match state.graph.events[*id].emitted.kind {
-                Kind::Barrier(barrier) => {
-                    state.graph.phases.phases_for(&state.graph.events, *id, &barrier).len() == 1
-                }
+                Kind::Barrier(barrier) => state.phases_for(*id, &barrier).len() == 1,
                 _ => false,
             },
             Next::Write(id) => state.graph.events[*id].emitted.access.is_some_and(|access| {

@@ -28,7 +28,7 @@ impl<const W: usize> Search<'_, W> {
             let reason = "a barrier for all threads where the thread has arrived before".to_owned();
             return Err(Stop::Abstain(Abstain { reason, line: self.state.graph.events[id].emitted.line }));
         }
-        let phases = self.state.graph.phases.phases_for(&self.state.graph.events, id, &barrier);
+        let phases = self.state.phases_for(id, &barrier);
         if phases.is_empty() {
             let reason = "more arrivals at a barrier than its count".to_owned();
             return self.unsupported(reason, self.state.graph.events[id].emitted.line);

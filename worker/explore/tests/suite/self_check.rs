@@ -450,7 +450,8 @@ fn bugs_planted_among_lanes_are_found() {
 }
 
 /// Side conditions of pruning, each with the smallest program that needs it: an exchange may write before its read has
-/// a source, and an initial write may be the source of read-modify-writes of different bytes.
+/// a source; an initial write may be the source of read-modify-writes of different bytes; a thread that waits for a value may
+/// arrive at a barrier behind it.
 #[test]
 fn bugs_planted_in_pruning_are_found() {
     let programs = [
@@ -468,6 +469,14 @@ fn bugs_planted_in_pruning_are_found() {
              B0 (gpu 0, cta 0) {\n  .reg r0, t1, r3, t7;\n\
              tile.atom.relaxed.cta.max.u32 {[x+4] -> r0, 1} gives t1;\n\
              tile.atom.acq_rel.cta.exch.u32 {[x] -> r3, 1} after t1 gives t7;\n}\n",
+        ),
+        (
+            Planted::LostArrivesNot,
+            "any",
+            "moire \"late\"\n.global .b32 x;\n\
+             P0 (gpu 0, cta 0, warp 0) { bar.sync 0, 2; }\n\
+             P1 (gpu 0, cta 0, warp 1) { ld.relaxed.gpu.u32 r, [x]; setp.ne.u32 p, r, 0; @p bra END; bar.sync 0, 2; END: }\n\
+             P2 (gpu 0, cta 0, warp 2) { bar.sync 0, 2; }\n",
         ),
     ];
     for (bug, name, text) in programs {
