@@ -5,7 +5,7 @@
 //!
 //! Source: benchmark families of the stateless model checking literature (GenMC, Nidhugg), written with `.relaxed.gpu`
 //! and one CTA per thread unless stated otherwise. In addition there are rings, counters, locks, a sequence lock, a
-//! queue, a barrier, and a kernel of matrix products.
+//! queue, barriers, rings of bulk copies, and a kernel of matrix products.
 
 use crate::tensor::Gemm;
 use std::fmt::Write;
@@ -102,6 +102,17 @@ pub const FAMILIES: &[Family] = &[
         ..family([1, 1, 2, 2], gemm2, |_| 2)
     },
     Family { name: "barrier", what: "threads at a barrier", ..family([2, 6, 10, 10], barrier, |_| 1) },
+    Family {
+        name: "handshake",
+        what: "pairs that shake hands over named barriers",
+        ..family([1, 2, 4, 6], handshake, |_| 1)
+    },
+    Family { name: "ring", what: "rounds of a ring of bulk copies", ..family([1, 4, 8, 32], ring, |_| 1) },
+    Family {
+        name: "consumers",
+        what: "consumers of two rounds of bulk copies",
+        ..family([1, 4, 8, 16], consumers, |_| 1)
+    },
 ];
 
 const fn family(sizes: [usize; 4], text: fn(usize) -> String, executions: fn(u64) -> u64) -> Family {
@@ -351,4 +362,55 @@ fn gemm(n: usize) -> String {
 /// deallocation of the pair waits, or it does not.
 fn gemm2(n: usize) -> String {
     Gemm::usual(true, n, 1).protocol().text()
+}
+
+/// Writes `n` pairs of warps that tell each other twice to go on, each with barriers of its own.
+fn handshake(n: usize) -> String {
+    let mut text = format!("moire \"handshake({n})\"\n");
+    for i in 0..n {
+        let (there, back) = (2 * i, 2 * i + 1);
+        let asks = format!("bar.sync {there}, 2; bar.arrive {back}, 2; ").repeat(2);
+        let answers = format!("bar.arrive {there}, 2; bar.sync {back}, 2; ").repeat(2);
+        let _ = writeln!(text, "P{there} (gpu 0, cta 0, warp {there}) {{ {asks}}}");
+        let _ = writeln!(text, "P{back} (gpu 0, cta 0, warp {back}) {{ {answers}}}");
+    }
+    text
+}
+
+/// Writes a ring of one stage that is filled `n` times, with one consumer.
+fn ring(n: usize) -> String {
+    copied(&format!("ring({n})"), n, 1)
+}
+
+/// Writes a ring of one stage that is filled twice, with `n` consumers.
+fn consumers(n: usize) -> String {
+    copied(&format!("consumers({n})"), 2, n)
+}
+
+/// Writes a ring of one stage: a warp fills it by bulk copies, and so many others read it and hand it back.
+fn copied(name: &str, rounds: usize, consumers: usize) -> String {
+    let wait = |k: usize, object: &str, parity: usize| {
+        format!(
+            "L{k}: mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [{object}], {parity}; @!p bra L{k}; "
+        )
+    };
+    let mut fills = format!(
+        "mbarrier.init.shared::cta.b64 [full], 1; mbarrier.init.shared::cta.b64 [free], {consumers}; bar.sync 0; "
+    );
+    let mut reads = "bar.sync 0; ".to_owned();
+    for k in 0..rounds {
+        fills += &wait(k, "free", (k + 1) % 2);
+        fills += "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [full], 64; fence.proxy.async; \
+                  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [stage], [g], 64, [full]; ";
+        reads += &wait(k, "full", k % 2);
+        reads += "ld.weak.shared::cta.b8 r, [stage]; mbarrier.arrive.release.cta.shared::cta.b64 _, [free]; ";
+    }
+    let mut text = format!(
+        "moire \"{name}\"\n.shared .b8 stage[64];\n.shared .b64 full;\n.shared .b64 free;\n.global .b8 g[64];\n\
+         P0 (gpu 0, cta 0, warp 0) {{ {fills}}}\n"
+    );
+    for i in 1..=consumers {
+        let _ = writeln!(text, "P{i} (gpu 0, cta 0, warp {i}) {{ {reads}}}");
+    }
+    text
 }

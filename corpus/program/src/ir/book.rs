@@ -85,7 +85,8 @@ pub(super) fn book_address(at: &At) -> Option<Address> {
     Some(Address { base: book_operand(&at.base)?, offset: i32::try_from(at.offset).ok()? })
 }
 
-/// What stands where an operand was; the reader of litmus texts took nothing else.
+/// What stands where an operand was.
+#[expect(clippy::cast_possible_truncation, reason = "a number of the book has 64 bits")]
 fn value(operand: Operand, class: moire_isa::operand::Class) -> Value {
     let index = |n: usize| u32::try_from(n).expect("tables of a program have less than 2^16 entries");
     match operand {

@@ -280,25 +280,3 @@ impl<const W: usize> Search<'_, W> {
         result
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::search::{LeafView, Limits, explore};
-    use moire_cat::Variants;
-    use moire_program::text::{Format, parse};
-    use std::ops::ControlFlow;
-
-    #[test]
-    fn a_barrier_in_a_loop_with_a_high_bound_has_few_phases() {
-        let text = "moire \"loop\"\n.global .b32 x;\n\
-                    P0 (gpu 0, cta 0, warp 0) { mov.u32 i, 0; L: bar.sync 0, 1; add.u32 i, i, 1; \
-                    setp.ne.u32 p, i, 2; @p bra L; }\n\
-                    P1 (gpu 0, cta 0, warp 1) { st.weak.u32 [x], 1; }\n";
-        let program = parse(text, Format::Native).expect("it parses");
-        let model = moire_models::load("ptx", &Variants::new()).expect("it loads");
-        let limits = Limits { loop_bound: 4_000_000, ..Limits::default() };
-        let mut visitor = |_: &mut dyn LeafView| ControlFlow::Continue(());
-        let summary = explore(&program, &model, &[], &limits, &mut visitor).expect("it is modelled");
-        assert_eq!((summary.complete, summary.blocked, summary.bounded), (1, 0, None));
-    }
-}

@@ -290,21 +290,3 @@ pub(crate) fn space_admits(qualifier: Space, object: Space) -> bool {
         Space::SharedCta | Space::SharedCluster => object == Space::SharedCta,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use moire_program::text::{Format, parse};
-
-    #[test]
-    fn no_address_names_anything_where_there_is_no_memory() {
-        let text =
-            "moire \"none\"\nP0 (gpu 0, cta 0) { mov.b64 r, 8589934592; ld.relaxed.gpu.u32 v, [r]; }\n";
-        let program = parse(text, Format::Native).expect("it parses");
-        let layout = Layout::new(&program).expect("it is small");
-        for address in [0, STRIDE, 2 * STRIDE, u64::MAX] {
-            assert_eq!(layout.resolve(&program, Value::from(address), 4), None);
-            assert_eq!(layout.locate(&program, Value::from(address), 4), None);
-        }
-    }
-}

@@ -179,3 +179,40 @@ fn a_loop_bound_and_a_bound_on_leaves_end_all_threads() {
         assert!(all.bounded.is_some());
     }
 }
+
+#[test]
+fn a_barrier_in_a_loop_with_a_high_bound_has_few_phases() {
+    let text = "moire \"loop\"\n.global .b32 x;\n\
+                P0 (gpu 0, cta 0, warp 0) { mov.u32 i, 0; L: bar.sync 0, 1; add.u32 i, i, 1; \
+                setp.ne.u32 p, i, 2; @p bra L; }\n\
+                P1 (gpu 0, cta 0, warp 1) { st.weak.u32 [x], 1; }\n";
+    let model = moire_models::load("ptx", &Variants::new()).expect("it loads");
+    let limits = Limits { loop_bound: 4_000_000, ..Limits::default() };
+    let mut visitor = |_: &mut dyn LeafView| ControlFlow::Continue(());
+    let summary = explore(&program(text), &model, &[], &limits, &mut visitor).expect("it is modelled");
+    assert_eq!((summary.complete, summary.blocked, summary.bounded), (1, 0, None));
+}
+
+/// No address names anything where there is no memory.
+#[test]
+fn an_address_without_memory_is_abstained_from() {
+    let model = moire_models::load("ptx", &Variants::new()).expect("it loads");
+    for address in [0, 1u64 << 33, u64::MAX] {
+        let text = format!(
+            "moire \"none\"\nP0 (gpu 0, cta 0) {{ mov.b64 r, {address}; ld.relaxed.gpu.u32 v, [r]; }}\n"
+        );
+        let mut visitor = |_: &mut dyn LeafView| ControlFlow::Continue(());
+        let found = explore(&program(&text), &model, &[], &Limits::default(), &mut visitor);
+        assert!(found.is_err_and(|abstain| abstain.reason.contains("outside every object")), "{address}");
+    }
+}
+
+/// Rings of copies, their consumers and handshakes take few checks a step, and no dead end.
+#[test]
+fn rings_and_handshakes_do_not_explode() {
+    for (name, size, checks) in [("handshake", 8, 2), ("ring", 32, 1_100), ("consumers", 16, 200)] {
+        let summary = count(&program(&family(name).text(size)), "ptx");
+        assert_eq!((summary.complete, summary.dead_ends), (1, 0), "{name}");
+        assert!(summary.checks <= checks, "{name}: {} checks", summary.checks);
+    }
+}

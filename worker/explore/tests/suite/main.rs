@@ -4,6 +4,7 @@ mod closed_forms;
 mod contract;
 mod dead_ends;
 mod descents;
+mod marks;
 mod mistakes;
 mod reductions;
 mod self_check;
