@@ -141,11 +141,13 @@ impl Carriers {
 
     /// The row, in a vector, of what a proxy fence in a CTA follows.
     pub(crate) fn fenced(&self, cta: usize) -> usize {
+        debug_assert!(cta < self.ctas, "there is such a CTA");
         row::FIXED + cta
     }
 
     /// The row, in a vector, of writes of tensor maps that were acquired in a CTA.
     pub(crate) fn mapped(&self, cta: usize) -> usize {
+        debug_assert!(cta < self.ctas, "there is such a CTA");
         row::FIXED + self.ctas + cta
     }
 
@@ -169,6 +171,7 @@ impl Carriers {
         };
         let first = self.next;
         self.next += rows;
+        debug_assert!(first >= self.taken.len() * (self.vector() + OWN), "rows of threads come first");
         self.found.insert(carrier, first);
         first
     }

@@ -147,6 +147,7 @@ impl<'a> Engine<'a> {
     }
 
     fn add(&mut self, finding: Finding) {
+        debug_assert!(!finding.text.is_empty(), "a finding says what it is");
         if self.findings.len() < FINDINGS {
             self.findings.insert(finding);
         }
@@ -268,11 +269,13 @@ pub(crate) fn object_at(e: &Engine<'_>, at: At<'_>, value: u128) -> Result<Objec
 
 /// The CTA an mbarrier belongs to.
 pub(crate) fn home(e: &Engine<'_>, object: Object) -> usize {
+    debug_assert!(e.layout.copies[object.copy].cta.is_some(), "an mbarrier is in shared memory");
     e.layout.copies[object.copy].cta.unwrap_or(0)
 }
 
 /// Makes a record stand for a new instance: nothing knows it any more.
 pub(crate) fn renew(s: &mut State, record: usize) {
+    debug_assert!(record < 64 * s.live.len(), "a record has a bit");
     if rows::has(&s.live, record) {
         forget(s, record);
     }
@@ -294,6 +297,7 @@ pub(crate) fn drop_record(s: &mut State, record: usize) {
 
 /// What was known of a record is known of another one that takes its place.
 pub(crate) fn rename(s: &mut State, from: usize, to: usize) {
+    debug_assert!(rows::has(&s.live, from), "what stands for nothing takes no place");
     s.rows.rename_bit(from, to);
     s.pending.iter_mut().for_each(|(_, vector)| vector.rename_bit(from, to));
     s.live[from / 64] &= !(1 << (from % 64));
@@ -308,6 +312,7 @@ pub(crate) fn knows(e: &Engine<'_>, s: &State, thread: usize, row: usize, record
 /// What a thread hands on at an ordinary operation: the rows of a vector one after another.
 pub(crate) fn published(e: &Engine<'_>, s: &State, thread: usize) -> Rows {
     let (first, count, words) = (e.carriers.thread(thread), e.carriers.vector(), s.rows.words);
+    debug_assert_eq!(words, e.universe.words, "rows are as wide as there are records");
     let mut out = Rows::new(words);
     for at in 0..count {
         out.add(at, &s.rows.get(first + at));
@@ -322,6 +327,7 @@ pub(crate) fn published(e: &Engine<'_>, s: &State, thread: usize) -> Rows {
 
 /// Adds a vector to the rows of a carrier.
 pub(crate) fn deliver(e: &mut Engine<'_>, s: &mut State, carrier: Carrier, vector: &Rows) {
+    debug_assert_eq!(vector.words, s.rows.words, "vectors of one run are equally wide");
     let first = e.carriers.first(carrier);
     for at in 0..e.carriers.vector() {
         s.rows.add(first + at, &vector.get(at));
@@ -358,6 +364,8 @@ pub(crate) struct Reach {
 
 /// Adds a vector to what a thread knows.
 pub(crate) fn learn(e: &Engine<'_>, s: &mut State, thread: usize, vector: &Rows, reach: Reach) {
+    debug_assert!(!s.threads[thread].exited, "who has exited learns nothing");
+    debug_assert_eq!(vector.words, s.rows.words, "vectors of one run are equally wide");
     let first = e.carriers.thread(thread);
     s.rows.add(first + row::FACTS, &vector.get(row::FACTS));
     if reach.ordered {

@@ -62,6 +62,7 @@ impl Layout {
                 ctas.len() - 1
             });
             ctas[cta].push(t);
+            debug_assert!(place(ctas[cta][0]).same_cta(place(t)), "threads of one CTA are together");
             cta_of.push(cta);
         }
         let clusters = ctas
@@ -139,6 +140,7 @@ impl Layout {
     /// The other CTA of the pair: ranks differ in the last bit.
     pub(crate) fn peer(&self, cta: usize) -> Option<usize> {
         let all = &self.clusters[cta];
+        debug_assert!(all.contains(&cta), "a CTA is in its cluster");
         let rank = all.iter().position(|c| *c == cta)?;
         all.get(rank ^ 1).copied()
     }

@@ -288,6 +288,8 @@ impl Universe {
             return Ok(*number);
         }
         let number = self.keys.len();
+        debug_assert_eq!(number, self.lines.len(), "a line a record");
+        debug_assert!(self.conflicts.len() == number && self.before.len() == number, "a row a record");
         if number >= 64 * self.words {
             return Err(Stop::Wider);
         }

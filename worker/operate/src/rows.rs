@@ -13,6 +13,7 @@ impl Rows {
     }
 
     fn reach(&mut self, row: usize) {
+        debug_assert_eq!(self.data.len() % self.words.max(1), 0, "rows are whole");
         let end = (row + 1) * self.words;
         if self.data.len() < end {
             self.data.resize(end, 0);
@@ -35,6 +36,7 @@ impl Rows {
     }
 
     pub(crate) fn set(&mut self, row: usize, bit: usize) {
+        debug_assert!(bit < 64 * self.words, "a row has so many bits");
         self.reach(row);
         self.data[row * self.words + bit / 64] |= 1 << (bit % 64);
     }
@@ -44,6 +46,7 @@ impl Rows {
         if set.iter().all(|w| *w == 0) {
             return;
         }
+        debug_assert_eq!(set.len(), self.words, "a set is as wide as a row");
         self.reach(row);
         let start = row * self.words;
         self.data[start..].iter_mut().zip(set).for_each(|(a, b)| *a |= b);
@@ -61,6 +64,7 @@ impl Rows {
     }
 
     pub(crate) fn replace(&mut self, row: usize, set: &[u64]) {
+        debug_assert_eq!(set.len(), self.words, "a set is as wide as a row");
         if set.iter().all(|w| *w == 0) && self.data.len() < (row + 1) * self.words {
             return;
         }
@@ -77,6 +81,7 @@ impl Rows {
 
     /// Puts one record in the place of another in every row.
     pub(crate) fn rename_bit(&mut self, from: usize, to: usize) {
+        debug_assert_ne!(from, to, "a record takes the place of another one");
         let words = self.words;
         for row in self.data.chunks_mut(words.max(1)).filter(|row| has(row, from)) {
             row[from / 64] &= !(1 << (from % 64));
@@ -87,16 +92,19 @@ impl Rows {
 
 /// Adds the members of one set to another.
 pub(crate) fn add(to: &mut [u64], from: &[u64]) {
+    debug_assert_eq!(to.len(), from.len(), "sets of one run are equally wide");
     to.iter_mut().zip(from).for_each(|(a, b)| *a |= b);
 }
 
 /// The members of both sets.
 pub(crate) fn both(a: &[u64], b: &[u64]) -> Vec<u64> {
+    debug_assert_eq!(a.len(), b.len(), "sets of one run are equally wide");
     a.iter().zip(b).map(|(a, b)| a & b).collect()
 }
 
 /// The members of `a` that are not in `b`.
 pub(crate) fn without(a: &[u64], b: &[u64]) -> Vec<u64> {
+    debug_assert_eq!(a.len(), b.len(), "sets of one run are equally wide");
     a.iter().zip(b).map(|(a, b)| a & !b).collect()
 }
 

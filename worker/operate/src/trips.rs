@@ -140,6 +140,7 @@ impl Classes {
         let is = &mut self.all[class];
         let Some(position) = is.threads.get_mut(&thread) else { return };
         position.index = Some(0);
+        debug_assert!(position.instance <= SKEW, "nobody is further ahead than that");
         let instance = position.instance;
         while is.counts.len() <= instance as usize {
             is.counts.push(Count { least, decided: false });
@@ -167,6 +168,7 @@ impl Classes {
         let is = &mut self.all[class];
         let Some(position) = is.threads.get(&thread).copied() else { return };
         let Some(count) = is.counts.get_mut(position.instance as usize) else { return };
+        debug_assert!(!count.decided, "a number is decided once");
         if on {
             count.least = position.index.unwrap_or(0) + 1;
             let least = count.least;
@@ -211,6 +213,7 @@ impl Classes {
             return;
         };
         if oldest > 0 {
+            debug_assert!(is.threads.values().all(|p| p.instance >= oldest), "nobody is behind the last");
             is.counts.drain(..is.counts.len().min(oldest as usize));
             is.threads.values_mut().for_each(|p| p.instance -= oldest);
             trail.dropped += oldest as usize;

@@ -143,6 +143,7 @@ impl Allocations {
             let AllocAct::Get { slot } = used.act else { continue };
             if used.cta == cta && self.granted[id].is_some() {
                 let left = used.columns - self.given_back(g, id, cta, slot, used.columns);
+                debug_assert!(left <= used.columns, "no more is given back than was taken");
                 taken = (taken.0 + left, taken.1 || (used.exclusive && left > 0));
             }
         }
@@ -216,6 +217,7 @@ impl Allocations {
         }
         for get in &both {
             let position = g[*get].allocator().map_or(0, |u| self.grants(g, u.cta));
+            debug_assert_eq!(self.granted[*get], None, "an allocation is granted once");
             self.granted[*get] = Some(
                 u16::try_from(position).expect("allocations are events, of which there are at most 1024"),
             );

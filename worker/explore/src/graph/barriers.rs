@@ -158,6 +158,7 @@ impl Phases {
     ) {
         row::set(&mut g.present, id);
         let companions = self.companions(g, id, barrier.object);
+        debug_assert_eq!(self.of[id], None, "an arrival joins one phase");
         self.of[id] = Some(phase);
         for other in companions {
             let (theirs, b) = (self.of[other].unwrap_or(0), g[other].barrier().unwrap_or(*barrier));
@@ -198,6 +199,7 @@ impl Phases {
     }
 
     pub(crate) fn leave_phase<const W: usize>(&mut self, g: &mut Events<'_, W>, id: EventId) {
+        debug_assert!(self.of[id].is_some(), "what is undone was done");
         row::clear(&mut g.present, id);
         self.of[id] = None;
         g.unrelate(

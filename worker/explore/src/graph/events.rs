@@ -222,6 +222,11 @@ impl<'a, const W: usize> Events<'a, W> {
 
     /// Places the initial writes. There are no other events yet.
     pub(crate) fn place_initial_writes(&mut self) {
+        debug_assert_eq!(
+            self.all.len(),
+            self.layout.instances.len(),
+            "an event for each instance, and no other"
+        );
         for instance in self.layout.instances.ids() {
             let write = EventId::initial(instance);
             row::set(&mut self.present, write);
@@ -267,12 +272,20 @@ impl<'a, const W: usize> Events<'a, W> {
 
     pub(crate) fn reset(&mut self, mark: Point) {
         self.edits += 1;
+        debug_assert!(
+            mark.events <= self.all.len() && mark.runs <= self.replaced.len(),
+            "marks are undone in order"
+        );
         while self.replaced.len() > mark.runs {
             let (thread, trace) = self.replaced.pop().expect("longer than the mark");
             self.settle_trace(thread, trace);
         }
         while self.all.len() > mark.events {
             let event = self.all.pop().expect("longer than the mark");
+            debug_assert!(
+                !row::has(&self.present, EventId::at(self.all.len())),
+                "an event that goes is not placed"
+            );
             self.sources.pop();
             self.universe.pop(&event);
             if let Some(thread) = event.thread {
@@ -286,6 +299,7 @@ impl<'a, const W: usize> Events<'a, W> {
     fn settle_trace(&mut self, thread: ThreadId, trace: Rc<Trace>) -> Rc<Trace> {
         let old = std::mem::replace(&mut self.threads[thread].trace, trace);
         self.restless += usize::from(self.threads[thread].trace.restless());
+        debug_assert!(self.restless >= usize::from(old.restless()), "each restless thread is counted");
         self.restless -= usize::from(old.restless());
         old
     }
@@ -368,6 +382,7 @@ impl<'a, const W: usize> Events<'a, W> {
     pub(crate) fn set_source(&mut self, read: EventId, cell: CellId, source: Source) {
         self.edits += 1;
         let open = OpenRead { read, cell };
+        debug_assert!(row::has(&self.present, read), "only a placed read has a source");
         match source {
             Source::Open => {
                 self.open.push(open);
@@ -375,6 +390,8 @@ impl<'a, const W: usize> Events<'a, W> {
             }
             Source::Write(write) => {
                 let slot = self.slot(read, cell);
+                debug_assert_eq!(self.sources[read][slot], None, "a cell of a read has one source");
+                debug_assert!(row::has(self.writers(cell), write), "a source has written the cell");
                 self.sources[read][slot] = Some(write);
                 row::set(self.related_mut(rels::RF, write), read);
                 self.inputs.cells.reads.push((read.number(), cell.number(), write.number()));
@@ -389,6 +406,7 @@ impl<'a, const W: usize> Events<'a, W> {
             Source::Open => self.open.retain(|o| *o != open),
             Source::Write(write) => {
                 let slot = self.slot(read, cell);
+                debug_assert_eq!(self.sources[read][slot], Some(write), "what is undone was done");
                 self.sources[read][slot] = None;
                 let taken = (read.number(), cell.number(), write.number());
                 if let Some(at) = self.inputs.cells.reads.iter().rposition(|r| *r == taken) {
@@ -412,6 +430,8 @@ impl<'a, const W: usize> Events<'a, W> {
     /// Places a write.
     pub(crate) fn add_write(&mut self, id: EventId) {
         self.edits += 1;
+        debug_assert!(!row::has(&self.present, id), "a write is placed once");
+        debug_assert!(self[id].is_write(), "only a write is placed as one");
         row::set(&mut self.present, id);
         let access = self[id].emitted.access.expect("a placed write has an address");
         for cell in access.positions() {
@@ -424,6 +444,8 @@ impl<'a, const W: usize> Events<'a, W> {
 
     pub(crate) fn remove_write(&mut self, id: EventId) {
         self.edits += 1;
+        debug_assert!(row::has(&self.present, id), "what is undone was done");
+        debug_assert!(bits::is_empty(self.related(rels::RF, id)), "nobody reads a write that is taken back");
         row::clear(&mut self.present, id);
         let access = self[id].emitted.access.expect("a placed write has an address");
         for cell in access.positions() {
@@ -435,6 +457,11 @@ impl<'a, const W: usize> Events<'a, W> {
     /// Orders two writes and closes coherence transitively. Returns the mark for [`Events::restore_order`].
     pub(crate) fn order_writes(&mut self, a: EventId, b: EventId) -> usize {
         self.edits += 1;
+        debug_assert!(a != b && !row::has(self.related(rels::CO, b), a), "coherence has no cycle");
+        debug_assert!(
+            row::has(&self.present, a) && row::has(&self.present, b),
+            "only placed writes are ordered"
+        );
         let before = self.ordered.len();
         let rows = &mut self.inputs.rels[rels::CO][..self.inputs.n];
         let mut after = rows[b.index()];
@@ -450,6 +477,7 @@ impl<'a, const W: usize> Events<'a, W> {
 
     pub(crate) fn restore_order(&mut self, before: usize) {
         self.edits += 1;
+        debug_assert!(before <= self.ordered.len(), "what is undone was done");
         while self.ordered.len() > before {
             let Some((i, row)) = self.ordered.pop() else { return };
             *self.related_mut(rels::CO, i) = row;
@@ -463,6 +491,10 @@ impl<'a, const W: usize> Events<'a, W> {
 
     /// Value of the bytes of a cell after a placed write.
     pub(crate) fn cell_value(&self, write: EventId, cell: CellId) -> Value {
+        debug_assert!(
+            self[write].emitted.access.is_some_and(|a| a.covers(cell)),
+            "a write has values of its own cells"
+        );
         let cell = self.layout.cells[cell];
         if self[write].thread.is_none() {
             let object = self.layout.instances[cell.instance].object;

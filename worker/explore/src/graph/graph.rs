@@ -9,6 +9,7 @@ use super::event::Event;
 use super::events::{Events, Point};
 use super::ids::EventId;
 use super::mbarriers::{Floor, Mbarriers};
+use super::row;
 use crate::thread::flow::Flow;
 use crate::thread::layout::Layout;
 use crate::thread::run::run;
@@ -83,7 +84,22 @@ impl<'a, const W: usize> Graph<'a, W> {
         self.mbarriers.floors.push(Floor::default());
         self.allocations.granted.push(None);
         self.allocations.put_off.push(0);
+        debug_assert!(self.is_aligned(), "each part has one entry an event");
         Some(id)
+    }
+
+    /// Whether each part has one entry an event.
+    fn is_aligned(&self) -> bool {
+        let n = self.events.len();
+        [
+            self.phases.of.len(),
+            self.mbarriers.places.len(),
+            self.mbarriers.floors.len(),
+            self.allocations.granted.len(),
+            self.allocations.put_off.len(),
+        ]
+        .into_iter()
+        .all(|len| len == n)
     }
 
     /// A point to which [`Graph::reset`] returns.
@@ -102,6 +118,7 @@ impl<'a, const W: usize> Graph<'a, W> {
         self.mbarriers.floors.truncate(n);
         self.allocations.granted.truncate(n);
         self.allocations.put_off.truncate(n);
+        debug_assert!(self.is_aligned(), "each part has one entry an event");
     }
 
     /// Re-interprets the threads of these reads, and every thread a barrier then lets go.
@@ -109,6 +126,7 @@ impl<'a, const W: usize> Graph<'a, W> {
         let mut done: SmallVec<[ThreadId; 8]> = SmallVec::new();
         for read in reads {
             let thread = self.events[*read].thread.expect("reads belong to threads");
+            debug_assert!(row::has(&self.events.present, *read), "a read that has a value is placed");
             let idle = !self.events.threads[thread].flow.uses_loads
                 && self.events.threads[thread].trace.end == TraceEnd::Done;
             if !idle && !done.contains(&thread) {

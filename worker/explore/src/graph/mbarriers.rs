@@ -189,8 +189,10 @@ impl Mbarriers {
 
     /// Gives an event its place and enters its pairs.
     pub(crate) fn take_place<const W: usize>(&mut self, g: &mut Events<'_, W>, id: EventId, place: Stage) {
+        debug_assert_eq!(self.places[id], None, "an operation has one place");
         let Some(used) = g[id].mbarrier() else { return };
         row::set(&mut g.present, id);
+        debug_assert_eq!(used.act.ends(), place.level == 0, "what starts or ends a life has no phase");
         let others: Vec<(EventId, Act, Stage)> = self.placed_on(g, used.object).collect();
         self.places[id] = Some(place);
         let yes = |act: Act, at: Stage, here: &Self, g: &Events<'_, W>| {
@@ -237,6 +239,7 @@ impl Mbarriers {
     }
 
     pub(crate) fn leave_place<const W: usize>(&mut self, g: &mut Events<'_, W>, id: EventId) {
+        debug_assert!(self.places[id].is_some(), "what is undone was done");
         row::clear(&mut g.present, id);
         self.places[id] = None;
         g.unrelate(&MBAR_RELATIONS, id);
@@ -249,6 +252,10 @@ impl Mbarriers {
         let (used, place) = (g[id].mbarrier()?, self.places[id]?);
         let phases = self.phases_of(g, used.object, place.era)?;
         let phase = &phases[place.level.checked_sub(1)? as usize];
+        debug_assert!(
+            phase.members.contains(&id) || !matches!(used.act, Act::Add { .. }),
+            "an arrival is in its phase"
+        );
         let adds = matches!(used.act, Act::Add { .. });
         let open = OpenPhase { object: used.object, stage: place, members: phase.members.len() };
         (phase.adds_up() && adds).then_some(open)

@@ -77,6 +77,10 @@ impl<const W: usize> Universe<W> {
 
     /// Adds the event `id`, with which `events` ends; whether its static relations must be entered.
     pub(crate) fn push(&mut self, events: &Table<EventId, Event>, id: EventId) -> bool {
+        debug_assert!(
+            id.index() == self.names.len() && events.len() == id.index() + 1,
+            "the last event is added"
+        );
         let event = &events[id];
         let emitted = &event.emitted;
         let name = self.named(event);
@@ -129,6 +133,8 @@ impl<const W: usize> Universe<W> {
         self.needing.pop();
         self.half.pop();
         let id = EventId::at(self.names.len());
+        debug_assert_eq!(self.names.len(), self.identities.len(), "a name and a number an event");
+        debug_assert!(self.special >= usize::from(special(&event.emitted)), "each special event is counted");
         self.special -= usize::from(special(&event.emitted));
         if let Some(thread) = event.thread {
             row::clear(&mut self.of_thread[thread], id);

@@ -32,6 +32,7 @@ impl<const W: usize> Consistency<W> {
 
     /// What the model says of the graph as far as it goes.
     pub(crate) fn partial(&mut self, g: &mut Graph<'_, W>) -> Solution {
+        debug_assert_eq!(g.events.inputs.n, g.events.len(), "the model sees each event");
         self.evaluator.enter(g.events.universe.name(), &g.events.inputs);
         g.events.inputs.present = g.events.present;
         self.judged = Some(g.events.edits);
@@ -48,6 +49,7 @@ impl<const W: usize> Consistency<W> {
 
     /// Whether the finished graph has one coherence and raises no flag; it stays loaded.
     pub(crate) fn plain(&mut self, g: &mut Graph<'_, W>) -> bool {
+        debug_assert!(g.events.open.is_empty(), "a finished graph has no open read");
         self.evaluator.enter(g.events.universe.name(), &g.events.inputs);
         g.events.inputs.present = g.events.present;
         self.evaluator.plain(&g.events.inputs, self.judged == Some(g.events.edits))

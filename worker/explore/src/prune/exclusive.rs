@@ -41,6 +41,7 @@ impl Exclusive {
         if !(one(a) && one(b) && one(x) && one(y)) {
             return false;
         }
+        debug_assert!(a != b && x != y, "two updates have four halves");
         let last = x.max(y).max(source);
         let key = (g.events.universe.name_after(last), a.min(b), a.max(b), source);
         if let Some(known) = self.known.get(&key) {
@@ -59,6 +60,7 @@ fn other_half<const W: usize>(g: &Graph<'_, W>, read: EventId) -> Option<EventId
     let next = usize::from(event.emitted.index) + 1;
     let id = g.events.threads[thread].ids.get(next).copied().flatten()?;
     let half = &g.events[id].emitted;
+    debug_assert_eq!(g.events[id].thread, Some(thread), "an event is where its thread has it");
     (half.kind == Kind::Write && half.mate() == Some(event.emitted.index)).then_some(id)
 }
 
@@ -88,6 +90,10 @@ pub(crate) fn small_graph<const W: usize>(
     last: EventId,
 ) -> Inputs<W> {
     let n = last.index() + 1;
+    debug_assert!(
+        writes.iter().chain(reads.iter().map(|(read, _)| read)).all(|id| id.index() < n),
+        "the last event is the last"
+    );
     let mut graph = Inputs { n, sets: g.events.inputs.sets.clone(), ..Inputs::<W>::with_room(n) };
     (0..rels::RF).for_each(|r| graph.rels[r].copy_from_slice(&g.events.inputs.rels[r][..n]));
     graph.cells.writers = vec![bits::empty(); g.events.inputs.cells.writers.len()];

@@ -39,6 +39,7 @@ pub(crate) fn may_be_written<const W: usize>(
     except: Option<EventId>,
 ) -> bool {
     let mut waiting = g.events.waiting_writes(cell, read);
+    debug_assert!(g.events[read].emitted.kind == Kind::Read, "only a read has a source");
     if let Some(except) = except {
         row::clear(&mut waiting, except);
     }
@@ -91,6 +92,10 @@ pub(crate) fn hopeless<const W: usize>((g, gates): Context<'_, '_, W>) -> bool {
         let before = left.len();
         left.retain(|open| {
             let (read, cell) = (open.read, open.cell);
+            debug_assert!(
+                g.events[read].emitted.access.is_some_and(|a| a.covers(cell)),
+                "an open read is open at its own cells"
+            );
             let free = bits::minus(&g.events.waiting_writes(cell, read), &held);
             bits::is_empty(&free) && !(g.events.restless > 0 && may_be_written_unseen((g, gates), cell, read))
         });
@@ -185,6 +190,7 @@ fn comes_after<const W: usize>(
 ) -> bool {
     let event = &g.events[write];
     let Some(thread) = event.thread else { return false };
+    debug_assert!(!row::has(&g.events.present, write), "asked of a write to come");
     let (ordinary, copied) = licensed(&event.emitted);
     let mut after = match slots {
         _ if ordinary => order[read.index()],

@@ -198,6 +198,7 @@ pub(crate) fn outlook<const W: usize>(g: &Graph<'_, W>, without: Without) -> Out
 pub(crate) fn arrivals_without<const W: usize>(g: &Graph<'_, W>, event: EventId) -> Option<u64> {
     let (thread, object) = (g.events[event].thread?, g.events[event].barrier()?.object);
     let run = run_ahead(g, Without { event: Some(event), thread: Some(thread) });
+    debug_assert!(!run.lost.contains(&thread), "its own thread does no more");
     let mut here = g.events.threads.ids().filter(|t| meet(g.events.program, &object, thread, *t));
     let of = |t: ThreadId| run.arrivals.get(&(object, t)).map_or(0, |arrivals| u64::from(arrivals.1));
     let bounded =

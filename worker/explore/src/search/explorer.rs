@@ -293,6 +293,7 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     fn judge_now(&mut self) -> Found {
+        debug_assert!(!self.unjudged, "the graph is judged now");
         if self.state.hopeless() {
             self.summary.dead_ends += 1;
             return Ok(());
@@ -351,6 +352,7 @@ impl<'a, const W: usize> Search<'a, W> {
         then: impl FnOnce(&mut Self) -> Found,
     ) -> Found {
         let mark = self.state.graph.mark();
+        let (placed, open) = (self.state.graph.events.present, self.state.graph.events.open.len());
         let result = match refresh(&mut self.state) {
             Ok(()) => then(self),
             Err(TraceEnd::SpinFail) => Ok(()),
@@ -365,6 +367,12 @@ impl<'a, const W: usize> Search<'a, W> {
             Err(_) => Err(Stop::TooWide),
         };
         self.state.graph.reset(mark);
+        debug_assert_eq!(self.state.graph.events.present, placed, "what was placed in between is taken back");
+        debug_assert_eq!(
+            self.state.graph.events.open.len(),
+            open,
+            "reads that were opened in between are taken back"
+        );
         result
     }
 

@@ -26,6 +26,8 @@ impl<const W: usize> Search<'_, W> {
             return Ok(());
         }
         let kind = self.state.graph.events.kind();
+        debug_assert!(self.state.graph.events.open.is_empty(), "a leaf has no open read");
+        debug_assert_eq!(self.state.graph.events.unplaced_reads().next(), None, "a leaf has all its reads");
         let (limit, model) = (self.limits.outcomes, self.state.model);
         self.summary.checks += 1;
         if kind == LeafKind::Complete && self.state.simple() {

@@ -19,6 +19,10 @@ type Reads = SmallVec<[OpenRead; 8]>;
 impl<const W: usize> Search<'_, W> {
     /// Orders two writes in both ways.
     pub(super) fn order(&mut self, a: EventId, b: EventId) -> Found {
+        debug_assert!(
+            self.state.graph.events[a].is_write() && self.state.graph.events[b].is_write(),
+            "writes are ordered"
+        );
         for (choice, (x, y)) in [(a, b), (b, a)].into_iter().enumerate() {
             if choice == 1 && self.has(Planted::OneDirection) {
                 continue;
@@ -38,6 +42,7 @@ impl<const W: usize> Search<'_, W> {
     /// Chooses the sources of a read, cell by cell; the last one resolves its value.
     pub(super) fn place_read(&mut self, id: EventId, slot: usize, then: Then<Self>) -> Found {
         if slot == 0 {
+            debug_assert!(!row::has(&self.state.graph.events.present, id), "a read is placed once");
             row::set(&mut self.state.graph.events.present, id);
         }
         let result = self.decide(|search| search.source(id, slot, then));
@@ -108,6 +113,7 @@ impl<const W: usize> Search<'_, W> {
 
     /// Adds a write as the source of every subset of the open reads of its cells.
     pub(super) fn place_write(&mut self, id: EventId, then: Then<Self>) -> Found {
+        debug_assert!(self.state.graph.events.ready(id), "a write that is placed has a value");
         let access = self.state.graph.events[id].emitted.access.expect("a placed write has an address");
         self.state.graph.events.add_write(id);
         let (mut must, mut may) = (Reads::new(), Reads::new());
@@ -194,11 +200,13 @@ impl<const W: usize> Search<'_, W> {
     fn claim(&mut self, write: EventId, claimed: &[OpenRead], then: Then<Self>) -> Found {
         for open in claimed {
             let (read, cell) = (open.read, open.cell);
+            debug_assert!(self.state.graph.events.open.contains(open), "an open read is claimed");
             self.communicate(write, read);
             self.state.graph.events.unset_source(read, cell, Source::Open);
             self.state.graph.events.set_source(read, cell, Source::Write(write));
         }
         let mut reads: SmallVec<[EventId; 8]> = claimed.iter().map(|o| o.read).collect();
+        reads.sort_unstable();
         reads.dedup();
         let unknown = !reads.is_empty() && self.state.graph.events.writes_unknown(write);
         let refused = unknown && self.contradicts();

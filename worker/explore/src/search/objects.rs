@@ -29,6 +29,7 @@ impl<const W: usize> Search<'_, W> {
             return Err(Stop::Abstain(Abstain { reason, line: self.state.graph.events[id].emitted.line }));
         }
         let phases = self.state.phases_for(id, &barrier);
+        debug_assert!(phases.is_sorted(), "alternatives have an order");
         if phases.is_empty() {
             let reason = "more arrivals at a barrier than its count".to_owned();
             return self.unsupported(reason, self.state.graph.events[id].emitted.line);
@@ -83,6 +84,10 @@ impl<const W: usize> Search<'_, W> {
         }
         if !sure && mbarriers::may_put_off(&self.state.graph, id) && self.take(number(places.len())) {
             let old = self.state.graph.mbarriers.put_off(&self.state.graph.events, id);
+            debug_assert_ne!(
+                self.state.graph.mbarriers.floors[id], old,
+                "what is put off goes past something"
+            );
             let result = self.visit();
             self.state.graph.mbarriers.floors[id] = old;
             self.path.pop();
@@ -230,6 +235,7 @@ impl<const W: usize> Search<'_, W> {
 
     fn wait(&mut self, thread: ThreadId, refused: &[EventId]) -> Found {
         let before = self.state.gates.refuse(&mut self.state.graph, thread, refused);
+        debug_assert!(!refused.is_empty(), "who waits for another write has refused one");
         let result = self.visit();
         self.state.gates.refused[thread] = before;
         self.state.graph.events.edits += 1;

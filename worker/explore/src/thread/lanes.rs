@@ -180,6 +180,7 @@ impl Lanes {
     /// A branch is taken by some of the active lanes: the others go first, these later, and all meet.
     pub(crate) fn part(&mut self, meet: usize, target: usize, taken: u32) {
         let whole = self.active;
+        debug_assert!(taken != 0 && taken & !whole == 0 && taken != whole, "some of the active lanes part");
         let number = Some(self.partings);
         self.partings += 1;
         self.stack.push(Diverged { meet, lanes: whole, next: Some((target, taken)), number });
@@ -189,6 +190,7 @@ impl Lanes {
 
     /// Some of the active lanes leave the program; the others go on.
     pub(crate) fn drop_out(&mut self, taken: u32) {
+        debug_assert!(taken & !self.active == 0 && taken != self.active, "some of the active lanes go");
         for waiting in &mut self.stack {
             waiting.lanes &= !taken;
         }
@@ -198,12 +200,14 @@ impl Lanes {
     /// Only some of the active lanes execute the next instruction; returns what [`Lanes::widen`] needs.
     pub(crate) fn narrow(&mut self, taken: u32) -> usize {
         let depth = self.stack.len();
+        debug_assert!(taken != 0 && taken & !self.active == 0, "some of the active lanes act");
         self.stack.push(Diverged { meet: usize::MAX, lanes: self.active, next: None, number: None });
         self.active = taken;
         depth
     }
 
     pub(crate) fn widen(&mut self, depth: usize, whole: u32) {
+        debug_assert!(depth <= self.stack.len() && whole != 0, "what is undone was done");
         self.active = whole;
         self.stack.truncate(depth);
     }

@@ -51,11 +51,13 @@ impl Access {
 
     /// The cell of a slot: cells of an access count from its first.
     pub(crate) fn cell_at(&self, slot: usize) -> CellId {
+        debug_assert!(slot < usize::from(self.cells), "an access has so many cells");
         CellId::at(self.cell.index() + slot)
     }
 
     /// The slot of a cell.
     pub(crate) fn slot_of(&self, cell: CellId) -> usize {
+        debug_assert!(self.covers(cell), "a slot is that of an own cell");
         cell.index() - self.cell.index()
     }
 
@@ -115,6 +117,10 @@ impl Layout {
                 }
             }
             let cuts: Vec<u32> = cuts.into_iter().collect();
+            debug_assert!(
+                cuts.first() == Some(&0) && cuts.last() == Some(&bytes),
+                "cells cover all of an instance"
+            );
             let (instance, first) = (InstanceId::at(i), cells.len());
             cells.extend(cuts.windows(2).map(|w| Cell { instance, offset: w[0], bytes: w[1] - w[0] }));
             ranges.push(first..cells.len());

@@ -97,6 +97,7 @@ impl<'a, V: View> Machine<'a, V> {
 
     /// Appends an event.
     pub(crate) fn emit(&mut self, event: Emitted) {
+        debug_assert_eq!(event.index, self.next_index(), "events are numbered as they come");
         self.events.push(Some(event));
     }
 
@@ -185,6 +186,8 @@ impl<'a, V: View> Machine<'a, V> {
 
     /// Emits a write; one whose address is pending, or of which it is not known whether it `exists`, may still come.
     pub(crate) fn write(&mut self, event: Emitted, exists: bool) {
+        debug_assert_eq!(event.index, self.next_index(), "events are numbered as they come");
+        debug_assert!(event.kind == Kind::Write, "only a write may still come");
         if exists && event.access.is_some() {
             self.events.push(Some(event));
         } else {

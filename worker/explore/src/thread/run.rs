@@ -63,6 +63,7 @@ fn walk<V: View>(m: &mut Machine<'_, V>, flow: &Flow) -> (TraceEnd, usize) {
     let mut pc = 0;
     loop {
         pc = m.lanes.reconverge(pc);
+        debug_assert!(m.lanes.active != 0, "some lane is active");
         if pc >= body.len() {
             return (TraceEnd::Done, body.len());
         }
@@ -82,6 +83,7 @@ fn walk<V: View>(m: &mut Machine<'_, V>, flow: &Flow) -> (TraceEnd, usize) {
             return (TraceEnd::Unsupported(reason, body[pc].line), pc);
         }
         if next <= pc {
+            debug_assert!(m.lanes.active & !m.lanes.whole() == 0, "an active lane is not over");
             jumps[pc] += 1;
             if spun(m, next, &loops) {
                 return (TraceEnd::SpinFail, pc);

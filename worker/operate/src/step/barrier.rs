@@ -87,6 +87,7 @@ fn come(
         return Err(at.abstain("more arrivals at a barrier than its count"));
     }
     let generation = e.fact(usize::MAX, What::Generation(barrier), at.line())?;
+    debug_assert!(!s.threads[at.thread].held, "a thread that waits arrives nowhere");
     if meeting.again && !e.mode.every_order && !knows(e, s, at.thread, row::FACTS, generation) {
         let text =
             format!("{} arrives at a barrier without order after its last use", e.thread_name(at.thread));
@@ -98,6 +99,7 @@ fn come(
     meeting.count = count.or(meeting.count);
     meeting.open |= count.is_none();
     meeting.members.push((at.thread, waits));
+    debug_assert!(meeting.count.is_none_or(|n| meeting.lanes <= n), "no more lanes than the count");
     meeting.members.sort_unstable();
     s.meetings.insert(barrier, meeting);
     s.threads[at.thread].held = waits;

@@ -279,6 +279,8 @@ pub(crate) fn add(
     added: Added,
 ) -> Result<(), Stop> {
     let Some(before) = s.mbarriers.get(&of).copied() else { return Ok(()) };
+    debug_assert!(before.phase <= 2, "a phase is the first, odd or even");
+    debug_assert!(!parts.is_empty(), "an operation hands something on");
     e.arrivers.insert((of, place.0));
     observed(e, place, (of, before), &parts, added)?;
     let arrivals = e.carriers.first(Carrier::Arrivals(of));
@@ -337,6 +339,7 @@ fn count(
         e.find(Kind::Protocol, format!("{name}: more arrivals than the phase expects"), vec![place]);
     }
     m.pending = m.pending.saturating_sub(added.arrivals);
+    debug_assert!(added.arrivals > 0 || !added.drops, "who drops out arrives");
     m.tx += added.tx;
     if m.tx.unsigned_abs() > u64::from(MBARRIER_COUNT) {
         e.find(Kind::Protocol, format!("{name}: a transaction count out of range"), vec![place]);
@@ -393,6 +396,7 @@ fn turn(
     before: state::Mbarrier,
 ) -> Result<(), Stop> {
     let phase = if before.phase == 1 { 2 } else { 1 };
+    debug_assert!(s.mbarriers.get(&of).is_some_and(|m| over(*m)), "a phase that is over turns");
     let reset = |m: &mut state::Mbarrier| {
         *m = state::Mbarrier { phase, pending: m.count, observed_by_all: false, ..*m }
     };
@@ -477,6 +481,7 @@ pub(super) fn wait(
         return Ok(false);
     }
     e.waiters.insert((of, at.thread));
+    debug_assert!(!s.threads[at.thread].exited, "who has exited waits for nothing");
     let Some(m) = s.mbarriers.get(&of).copied().filter(|m| m.valid) else { return Ok(false) };
     if (m.phase & 1 == 1) == odd {
         return Ok(false);

@@ -235,6 +235,7 @@ pub(super) fn load(
     dst: &[Reg],
 ) -> Result<(), Stop> {
     let (whole, each) = reached(e, s, at, place, (dst.len(), "ld"))?;
+    debug_assert_eq!(whole.bytes as usize, each as usize * dst.len(), "a vector has so many bytes");
     for (n, reg) in dst.iter().enumerate() {
         let part = piece(whole, each, n);
         let read = slot_read(e, s, at, &part);
@@ -254,6 +255,7 @@ pub(super) fn store(
     src: &[Operand],
 ) -> Result<(), Stop> {
     let (whole, each) = reached(e, s, at, place, (src.len(), "st"))?;
+    debug_assert_eq!(whole.bytes as usize, each as usize * src.len(), "a vector has so many bytes");
     for (n, src) in src.iter().enumerate() {
         let span = piece(whole, each, n);
         let write = Access { span, writes: true, via: Via::Generic, part: Part::Plain };
@@ -267,6 +269,10 @@ pub(super) fn store(
 
 fn piece(whole: Span, each: u32, n: usize) -> Span {
     let n = u32::try_from(n).unwrap_or(u32::MAX);
+    debug_assert!(
+        each.checked_mul(n).is_some_and(|at| at + each <= whole.bytes),
+        "a piece is inside the whole"
+    );
     Span { offset: whole.offset + each * n, bytes: each, ..whole }
 }
 

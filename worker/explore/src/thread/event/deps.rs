@@ -4,32 +4,38 @@
 //! asynchronous copy ([`Deps::UNKNOWN`]).
 
 /// Events one thread may emit: the width of [`Deps`].
-pub(crate) const THREAD_EVENTS: usize = 256;
+pub(crate) const THREAD_EVENTS: usize = 64 * WORDS;
+
+const WORDS: usize = 16;
 
 /// The position that marks unknown data; no event has this index.
-const UNKNOWN: u16 = 255;
+const UNKNOWN: u16 = 64 * WORDS as u16 - 1;
 
 /// Reads of a thread, by event index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Deps([u64; 4]);
+pub(crate) struct Deps([u64; WORDS]);
 
 impl Deps {
-    pub(crate) const NONE: Deps = Deps([0; 4]);
+    pub(crate) const NONE: Deps = Deps([0; WORDS]);
 
     /// The mark of unknown data alone.
-    pub(crate) const UNKNOWN: Deps = Deps([0, 0, 0, 1 << (UNKNOWN % 64)]);
+    pub(crate) const UNKNOWN: Deps = {
+        let mut words = [0; WORDS];
+        words[WORDS - 1] = 1 << (UNKNOWN % 64);
+        Deps(words)
+    };
 
     /// One read.
     pub(crate) fn of(index: u16) -> Deps {
         let mut out = Deps::NONE;
+        debug_assert!(index < UNKNOWN, "a thread has fewer events than there are positions");
         out.0[usize::from(index) / 64] |= 1 << (index % 64);
         out
     }
 
     #[must_use]
     pub(crate) fn with(self, other: Deps) -> Deps {
-        let (a, b) = (self.0, other.0);
-        Deps([a[0] | b[0], a[1] | b[1], a[2] | b[2], a[3] | b[3]])
+        Deps(std::array::from_fn(|word| self.0[word] | other.0[word]))
     }
 
     pub(crate) fn has(&self, index: u16) -> bool {
