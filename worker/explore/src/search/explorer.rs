@@ -16,9 +16,9 @@
 //! - a state with nothing left to add is a leaf if no read is open, and a dead end otherwise.
 //!
 //! The scheduler is a function of the graph alone. It picks the lowest (thread, index) event of the first kind that there is:
-//! a write, a read-modify-write or an arrival at a barrier; what leaves no choice at an mbarrier or a gate; a read that no
-//! write to come can reach; a choice at an mbarrier or a gate; any other read. So few reads are left open: while a read
-//! waits, the writes that could reach it are placed, or turn out to be none.
+//! a write, a read that [comes early](Search::comes_early) or an arrival at a barrier; what leaves no choice at an mbarrier or
+//! a gate; a read that no write to come can reach; a choice at an mbarrier or a gate; any other read. So few reads are left
+//! open: while a read waits, the writes that could reach it are placed, or turn out to be none.
 //! *Complete and without duplicates*: for a given execution every decision above is dictated by it, so exactly one
 //! path leads to it; and the path never gets stuck, because a shipped model implies `acyclic(rf | xdep)` (xdep:
 //! address, data, control, existence), so that some event of the execution can always be added. Pruning uses monotone
@@ -213,7 +213,7 @@ impl<'a, const W: usize> Search<'a, W> {
                 match state.graph.events[id].emitted.kind {
                     Kind::Fence => {}
                     _ if self.is_late(id) => {}
-                    Kind::Read if state.graph.events[id].is_rmw() => return Next::Read(id),
+                    Kind::Read if self.comes_early(id) => return Next::Read(id),
                     Kind::Read => {}
                     Kind::Write if state.graph.events.ready(id) => return Next::Write(id),
                     Kind::Write => {}
@@ -263,6 +263,13 @@ impl<'a, const W: usize> Search<'a, W> {
     /// Whether an access waits until nothing else is left.
     fn is_late(&self, id: EventId) -> bool {
         self.unobserved.as_ref().is_some_and(|u| u.is_late(&self.state.graph.events[id]))
+    }
+
+    /// Whether a read is placed as soon as its address is known: that of a read-modify-write, and one that its thread uses where
+    /// there are barriers or mbarriers, because a choice there is small only if it is known what each thread does.
+    fn comes_early(&self, id: EventId) -> bool {
+        let events = &self.state.graph.events;
+        events[id].is_rmw() || (events.universe.special > 0 && !events.idle(id))
     }
 
     /// The first read that no write to come can reach.
