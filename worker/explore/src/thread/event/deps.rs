@@ -6,10 +6,13 @@
 /// Events one thread may emit: the width of [`Deps`].
 pub(crate) const THREAD_EVENTS: usize = 64 * WORDS;
 
-const WORDS: usize = 16;
+/// Words of a set: as many as leave the end of a run a small error.
+const WORDS: usize = 14;
 
 /// The position that marks unknown data; no event has this index.
-const UNKNOWN: u16 = 64 * WORDS as u16 - 1;
+const UNKNOWN: u16 = 895;
+
+const _: () = assert!(UNKNOWN as usize == THREAD_EVENTS - 1, "the last position of a set");
 
 /// Reads of a thread, by event index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
