@@ -233,6 +233,7 @@ pub(crate) trait Told {
     fn pieces(&self, see: &mut dyn FnMut(usize, Piece<'_>));
     fn each_mut(&mut self, change: &mut dyn FnMut(Role, &mut Value));
     fn broken(&self) -> Option<&'static str>;
+    fn agrees(&self) -> bool;
     fn slots(&self) -> usize;
     /// Becomes the `n`th other form that differs in that slot. `None`: there is none; `false`: its operands do not fit.
     fn step(&mut self, slot: usize, weaker: bool, n: usize) -> Option<bool>;
@@ -287,6 +288,9 @@ impl<I: Instruction> Told for I {
     }
     fn broken(&self) -> Option<&'static str> {
         self.illegal()
+    }
+    fn agrees(&self) -> bool {
+        self.fits()
     }
     fn slots(&self) -> usize {
         Instruction::slots(self).len()

@@ -154,6 +154,12 @@ impl Instr {
         self.told().broken()
     }
 
+    /// Whether its operands are those that the qualifiers ask for: registers of other classes may have been put in.
+    #[must_use]
+    pub fn fits(&self) -> bool {
+        self.told().agrees()
+    }
+
     /// Legal forms that are one step weaker in one slot.
     #[must_use]
     pub fn weaker(&self) -> Vec<Instr> {

@@ -33,6 +33,26 @@ impl Book {
         found
     }
 
+    /// The width in bits with which each register fits, 64 where several do; 1 is a predicate.
+    #[must_use]
+    pub fn widths(&self) -> Vec<(Reg, u32)> {
+        let mut regs = Vec::new();
+        self.0.each(&mut |seen| regs.extend(seen.value.reg().map(book_register)));
+        let declared = |of: Reg, bits: u16| {
+            let mut instr = self.0.clone();
+            instr.each_mut(&mut |_, value| {
+                if let Value::Reg(reg) = value
+                    && book_register(*reg) == of
+                {
+                    reg.class.bits = bits;
+                }
+            });
+            instr.fits()
+        };
+        let width = |reg: Reg| [64, 32, 16, 128, 8, 1].into_iter().find(|bits| declared(reg, *bits));
+        regs.into_iter().filter_map(|reg| Some((reg, u32::from(width(reg)?)))).collect()
+    }
+
     /// Canonical bytes: the tag of the entry, slots that mean something, operands.
     #[must_use]
     pub fn canon(&self) -> Vec<u8> {

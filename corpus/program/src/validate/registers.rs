@@ -185,7 +185,9 @@ fn widths(op: &Op, guard: Option<Guard>) -> Vec<(Reg, u32, bool)> {
         Op::MbarrierInitFence => {}
         Op::Fence { .. } | Op::ProxyFence(_) | Op::ClusterArrive { .. } | Op::ClusterWait => {}
         jump_op!() => {}
-        Op::Book(_) => {}
+        Op::Book(book) => {
+            book.widths().into_iter().for_each(|(reg, bits)| see(Operand::Reg(reg), bits, true))
+        }
     }
     if let Some((space, address)) = op.place()
         && !matches!(space, Space::SharedCta | Space::SharedCluster)

@@ -1,10 +1,11 @@
 //! Instructions that the book reads: it resolves their names in the thread and in the memory declared before it.
 
 use super::reader::Reader;
-use crate::ir::{Book, Op};
+use crate::ir::{Book, Op, Space};
 use crate::text::ParseError;
 use crate::text::build::{Builder, ThreadBuilder};
 use crate::text::scan::{Parsed, Scan};
+use moire_isa::kinds::Space as Home;
 use moire_isa::operand::{Class, Known, Reg};
 use moire_isa::{Env, Instr};
 
@@ -38,7 +39,13 @@ impl Env for Thread<'_, '_> {
     fn resolve(&mut self, name: &str) -> Option<Known> {
         let index = |n: usize| u32::try_from(n).expect("tables of a program have less than 2^16 entries");
         if let Some(symbol) = self.builder.symbol(name) {
-            return Some(Known::Symbol(index(symbol.index()), None));
+            let object = self.builder.program.symbols[symbol.index()].object;
+            let home = match self.builder.program.objects[object.index()].space {
+                Space::Global => Some(Home::Global),
+                Space::SharedCta => Some(Home::SharedCta),
+                Space::Generic | Space::SharedCluster | Space::Tensor => None,
+            };
+            return Some(Known::Symbol(index(symbol.index()), home));
         }
         match self.thread.reg(self.scan, name) {
             Ok(reg) => Some(Known::Reg(Reg { index: index(reg.index()), class: Class::default() })),
