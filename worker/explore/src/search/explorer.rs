@@ -205,6 +205,7 @@ impl<'a, const W: usize> Search<'a, W> {
         if state.hopeless() {
             return Next::Dead;
         }
+        let mut waiting = None;
         for thread in state.graph.events.threads.iter() {
             for id in thread.ids.iter().flatten().copied() {
                 if row::has(&state.graph.events.present, id) {
@@ -214,7 +215,7 @@ impl<'a, const W: usize> Search<'a, W> {
                     Kind::Fence => {}
                     _ if self.is_late(id) => {}
                     Kind::Read if self.comes_early(id) => return Next::Read(id),
-                    Kind::Read => {}
+                    Kind::Read => waiting = waiting.or(Some(id)),
                     Kind::Write if state.graph.events.ready(id) => return Next::Write(id),
                     Kind::Write => {}
                     Kind::Barrier(_) => return Next::Barrier(id),
@@ -223,7 +224,7 @@ impl<'a, const W: usize> Search<'a, W> {
             }
         }
         if state.graph.events.universe.special == 0 && state.graph.events.restless == 0 {
-            return match self.next_late() {
+            return match self.next_late(waiting) {
                 Some(next) => next,
                 None if state.graph.events.open.is_empty() => Next::Leaf,
                 None => Next::Dead,
@@ -251,7 +252,7 @@ impl<'a, const W: usize> Search<'a, W> {
         if let Some(turn) = state.graph.allocations.next_allocation(&state.graph.events, true) {
             return Next::Allocation(turn);
         }
-        if let Some(next) = self.next_late() {
+        if let Some(next) = self.next_late(waiting) {
             return next;
         }
         let settled = state.graph.events.open.is_empty()
@@ -388,12 +389,13 @@ impl<'a, const W: usize> Search<'a, W> {
         if self.contradicts() { Ok(()) } else { Err(Stop::Abstain(Abstain { reason, line })) }
     }
 
-    /// The next event when nothing but reads is left, and accesses that no condition observes.
-    fn next_late(&self) -> Option<Next> {
-        let events = &self.state.graph.events;
-        if let Some(read) = events.unplaced_reads().find(|id| !self.is_late(*id)) {
+    /// The next event when nothing is left but the reads that wait, of which `waiting` is the first, and accesses that no
+    /// condition observes.
+    fn next_late(&self, waiting: Option<EventId>) -> Option<Next> {
+        if let Some(read) = waiting {
             return Some(Next::Read(read));
         }
+        let events = &self.state.graph.events;
         if let Some(id) = self.unobserved.as_ref().and_then(|u| u.next(events)) {
             return Some(if events[id].is_write() { Next::Write(id) } else { Next::Read(id) });
         }
