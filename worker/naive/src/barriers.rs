@@ -283,7 +283,9 @@ impl Scene<'_> {
             exits.push(gone);
         }
         let fits = (0..uses.len()).all(|i| !uses[i].waits || complete[phase[i] as usize] != uses[i].stuck);
-        (fits && self.reductions_fit(uses, phase)).then(|| self.collect(uses, phase, &complete, &exits))
+        let in_turn = instance.is_none();
+        (fits && self.reductions_fit(uses, phase))
+            .then(|| self.collect((uses, phase), &complete, &exits, in_turn))
     }
 
     fn reductions_fit(&self, uses: &[Use], phase: &[u16]) -> bool {
@@ -302,7 +304,14 @@ impl Scene<'_> {
         })
     }
 
-    fn collect(&self, uses: &[Use], phase: &[u16], complete: &[bool], exits: &[Vec<usize>]) -> Phases {
+    /// `in_turn`: a phase is complete only when those before it are.
+    fn collect(
+        &self,
+        (uses, phase): (&[Use], &[u16]),
+        complete: &[bool],
+        exits: &[Vec<usize>],
+        in_turn: bool,
+    ) -> Phases {
         let mut out = Phases::default();
         for (a, p) in uses.iter().zip(phase) {
             out.phase.insert(a.at, *p);
@@ -312,6 +321,9 @@ impl Scene<'_> {
             for (b, q) in uses.iter().zip(phase) {
                 if p < q {
                     out.later.insert((a.at, b.at));
+                    if in_turn && b.waits && complete[*q as usize] {
+                        out.needs.insert((b.at, a.at));
+                    }
                 }
                 if p == q && a.at != b.at && b.waits && complete[*p as usize] {
                     out.named.insert((a.at, b.at));

@@ -228,9 +228,13 @@ impl Phases {
         let exited = |t: ThreadId| !awaited && g.threads[t].trace.end == TraceEnd::Done;
         match (barrier.object, barrier.count) {
             (BarrierObject::Cta { .. }, Some(count)) => {
+                // A phase is complete only when those before it are.
                 let phase = if dialect(&barrier) { 0 } else { phase };
-                let here = all().filter(|c| self.of[*c] == Some(phase));
-                here.map(|c| g[c].emitted.lanes.count()).sum::<u32>() >= count
+                let lanes = |p: u16| -> u32 {
+                    let here = all().filter(|c| self.of[*c] == Some(p));
+                    here.map(|c| g[c].emitted.lanes.count()).sum()
+                };
+                (0..=phase).all(|p| lanes(p) >= count)
             }
             (BarrierObject::Cta { id: number, instance: Some(instance), .. }, None) => self
                 .static_bars(g, thread, number, instance)
