@@ -145,6 +145,7 @@ impl<const W: usize> Gates<W> {
     pub(crate) fn refuse(&mut self, g: &mut Graph<'_, W>, thread: ThreadId, writes: &[EventId]) -> Row<W> {
         g.events.edits += 1;
         let before = self.refused[thread];
+        debug_assert!(matches!(g.events.threads[thread].trace.end, TraceEnd::Gate(_)), "it stands at a gate");
         writes.iter().for_each(|w| row::set(&mut self.refused[thread], *w));
         before
     }

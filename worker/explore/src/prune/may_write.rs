@@ -79,6 +79,7 @@ fn may_be_written_unseen<const W: usize>(
 /// Whether some open read has no write left that could become its source. Because `rf | xdep` has no cycle, there is an
 /// order in which the open reads get their sources: each from a write that waits only for reads before it.
 pub(crate) fn hopeless<const W: usize>((g, gates): Context<'_, '_, W>) -> bool {
+    debug_assert!(g.events.open.is_sorted(), "open reads are kept in order");
     let mut left: SmallVec<[OpenRead; 16]> = g.events.open.iter().copied().collect();
     loop {
         let mut held = bits::empty();

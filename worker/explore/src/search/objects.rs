@@ -144,6 +144,7 @@ impl<const W: usize> Search<'_, W> {
     fn turns(&mut self, turn: Turn) -> Found {
         match turn {
             Turn::Meeting => {
+                debug_assert_eq!(self.state.graph.allocations.meeting, None, "it is decided once");
                 for meeting in self.state.graph.allocations.meetings() {
                     if self.take(u32::from(*meeting)) {
                         self.state.graph.allocations.meeting = Some(*meeting);
@@ -195,6 +196,7 @@ impl<const W: usize> Search<'_, W> {
         let TraceEnd::Gate(index) = self.state.graph.events.threads[thread].trace.end else { return Ok(()) };
         let entry = self.state.gates.entry(&self.state.graph, thread, index);
         if sure {
+            debug_assert_eq!(entry.ways(), 1, "what is sure leaves no choice");
             return self.enter((thread, index), &entry, 0, Self::judge_later);
         }
         self.decide(|search| search.gates(thread, index, &entry))
@@ -251,6 +253,7 @@ impl<const W: usize> Search<'_, W> {
         then: Then<Self>,
     ) -> Found {
         let Entry::Reads { read, cell, writes } = entry else { return self.set_gate(thread, Gate::Open) };
+        debug_assert!(way < writes.len(), "a thread enters by one of its ways");
         let write = writes[way];
         let before = std::mem::replace(&mut self.state.gates.refused[thread], bits::empty());
         self.state.graph.events.threads[thread].gates.push((index, Gate::Open));
