@@ -116,7 +116,7 @@ fn value(operand: Operand, class: moire_isa::operand::Class) -> Value {
     }
 }
 
-/// What an operand is for. A sink or a special register is no part.
+/// What a source is for; `None`: the operand is written.
 fn role(does: Does) -> Option<Role> {
     match does {
         Does::Known => Some(Role::Known),

@@ -6,6 +6,7 @@ use super::book::{book_address, book_operand, book_register};
 use super::{Address, Book, Operand, Reg, Space, Ty};
 use crate::limits::RANGE_BYTES;
 use moire_isa::kinds::{CtaSpace, Half, Num, TernaryForm};
+use moire_isa::operand::Role;
 use moire_isa::{Instr, Tagged};
 
 macro_rules! told {
@@ -18,10 +19,13 @@ macro_rules! told {
         pub const TOLD: &[u16] = &[$(<moire_isa::$id as Tagged>::TAG),+];
 
         impl Book {
-            /// An instruction that litmus texts take from the book.
+            /// An instruction that litmus texts take from the book. None of them reads and writes one operand, because a
+            /// part of an instruction is one or the other.
             #[must_use]
             pub fn new(instr: Instr) -> Option<Book> {
-                TOLD.contains(&instr.entry().tag).then(|| Book(Box::new(instr)))
+                let entry = instr.entry();
+                let updates = entry.operands.iter().any(|operand| operand.role == Role::Update);
+                (TOLD.contains(&entry.tag) && !updates).then(|| Book(Box::new(instr)))
             }
 
             /// Which instruction it is.
