@@ -8,8 +8,8 @@
 //! | `patterns` | protocols built from the documented patterns are clean; with one mistake they are not | property, equal |
 //! | `operational` | explorer = operational engine: verdicts, on tensor-core protocols and mutants of them | equal |
 //! | `assembler` | the `ptxas-equal` rules and NVIDIA's assembler accept and refuse the same modules | equal |
-//! | `compiler` | the PTX that `tileiras` makes of a Tile IR kernel does nothing the kernel may not do | subset, progress, difference |
-//! | `lowering` | the PTX that the reference lowering makes of a Tile IR kernel does nothing the kernel may not do | subset, progress |
+//! | `compiler` | the PTX that `tileiras` makes of a Tile IR kernel does nothing the kernel may not do | subset, progress, difference, property |
+//! | `lowering` | the PTX that the reference lowering makes of a Tile IR kernel does nothing the kernel may not do | subset, progress, property |
 //! | `llvm` | the PTX that `llc` makes of a source program does nothing the program may not do | subset, property |
 //! | `nvcc` | the same of `nvcc` | subset, property |
 //! | `mixing` | the same where two compilers make the threads of one program, each of them right alone | subset, property |
@@ -36,6 +36,7 @@ mod models;
 mod operational;
 mod pair;
 mod patterns;
+mod refine;
 mod registry;
 mod self_check;
 mod source;

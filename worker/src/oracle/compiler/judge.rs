@@ -8,12 +8,11 @@
 //! progress.
 
 use super::cause::{self, Share};
-use crate::oracle::abstention::{Abstention, executed};
+use crate::oracle::abstention::Abstention;
 use crate::oracle::models::Models;
-use moire_execution::{leaf::LeafKind, leaf::Outcome};
-use moire_explore::judge::{Verdict as FlagVerdict, flag_verdict};
-use moire_explore::search::{Bound, LeafView};
-use moire_explore::{Limits, explore};
+use crate::oracle::refine::{Compared, Judged, Known, Until, known};
+use moire_execution::leaf::{Memory, Outcome};
+use moire_explore::Limits;
 use moire_kernel::ptx;
 use moire_kernel::simt::{self, Pair};
 use moire_program::ir::{
@@ -21,9 +20,7 @@ use moire_program::ir::{
 };
 use moire_tile_ir::Module;
 use moire_tile_ir::run::{self as tile_run, TileLaunch, tile_entry};
-use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroU64;
-use std::ops::ControlFlow;
+use std::collections::BTreeSet;
 
 /// Switches of the weakest sensible reading, as specifications name them.
 pub(super) const WEAKEST: &str = "tile-ir:OBS=B,RPO=B,SCL=0";
@@ -70,44 +67,7 @@ fn most(pair: &Pair) -> f64 {
 }
 
 /// Final memory behind the parameters.
-type Memory = Vec<Content>;
-
-/// The judgement of a kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Judged {
-    /// The source has a race under the weakest reading.
-    Racy,
-    /// Every final state of the PTX is one of the source under the default, or the default finds a race.
-    Agrees(NonZeroU64),
-    /// A final state that the default forbids and the weakest reading allows, and the single switches that allow it.
-    Contested(Outcome, Vec<&'static str>),
-    /// A final state of the PTX that the weakest reading forbids.
-    Forbidden(Outcome),
-    /// The source never ends, the PTX does, or the other way round.
-    Progress(Option<Outcome>),
-}
-
-moire_program::spells! {
-    Judged {
-        Judged::Racy => "Racy" (),
-        Judged::Agrees(executions) => "Agrees" (executions),
-        Judged::Contested(outcome, switches) => "Contested" (outcome, switches),
-        Judged::Forbidden(outcome) => "Forbidden" (outcome),
-        Judged::Progress(outcome) => "Progress" (outcome),
-    }
-}
-
-impl Judged {
-    pub(super) fn word(&self) -> &'static str {
-        match self {
-            Judged::Racy => "racy",
-            Judged::Agrees(_) => "clean",
-            Judged::Contested(..) => "contested",
-            Judged::Forbidden(_) => "discrepancy",
-            Judged::Progress(_) => "progress",
-        }
-    }
-}
+type Shared = Vec<Content>;
 
 /// The judgement, and the pair it is about.
 #[derive(Clone, Debug)]
@@ -163,27 +123,9 @@ fn judged(pair: Pair, safe: bool, models: &Models, reach: &Reach) -> Result<Verd
     }
     let compiled = asked.compiled()?;
     let judged = asked.verdict(&compiled, strict)?;
-    if let (Judged::Agrees(_), Some(why)) = (&judged, compiled.bounded) {
-        return Err(Abstention::Bounded(why).at(COMPILED));
-    }
-    let cause = if let Judged::Forbidden(outcome) = &judged { asked.cause(outcome) } else { None };
+    let cause = if let Judged::Beyond(outcome) = &judged { asked.cause(outcome) } else { None };
     let (executions, talks) = (compiled.executions, talks(&pair.source));
     Ok(Verdict { judged, pair, executions, talks, cause })
-}
-
-/// The known behaviour of a program.
-#[derive(Default)]
-struct Known {
-    /// Final states, by what they leave behind the parameters.
-    ends: BTreeMap<Memory, Outcome>,
-    hangs: bool,
-    /// Some execution has a race, so everything is allowed; the exploration stopped there.
-    undefined: bool,
-    /// Some executions were cut at the loop bound.
-    cut: bool,
-    executions: u64,
-    /// The limit that cut the exploration short.
-    bounded: Option<Bound>,
 }
 
 /// A pair to be judged.
@@ -195,127 +137,109 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Explores a program until all of `wanted` was seen; without `wanted`, to the end.
     fn known(
         &self,
         program: &Program,
         spec: &str,
-        mut wanted: Option<BTreeSet<Memory>>,
+        until: Until<'_, Shared>,
         limits: &Limits,
-    ) -> Result<Known, Abstention> {
-        let shared = self.pair.source.objects.len();
-        let (mut known, mut stopped) = (Known::default(), false);
-        let model = self.models.get(spec)?;
-        let summary = explore(program, &model, &[], limits, &mut |leaf: &mut dyn LeafView| {
-            known.executions += 1;
-            known.hangs |= leaf.kind() == LeafKind::Blocked;
-            let raised = |f: &String| flag_verdict(f) == FlagVerdict::Undefined;
-            known.undefined |= leaf.flags().iter().any(raised);
-            let states = leaf.memories();
-            if states.iter().any(|s| !known.ends.contains_key(&s[..shared])) {
-                for outcome in leaf.facts().outcomes {
-                    known.ends.entry(outcome.memory[..shared].to_vec()).or_insert(outcome);
-                }
-            }
-            if let Some(wanted) = &mut wanted {
-                for state in &states {
-                    wanted.remove(&state[..shared]);
-                }
-            }
-            stopped = known.undefined || wanted.as_ref().is_some_and(BTreeSet::is_empty);
-            if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        match summary {
-            _ if stopped => {}
-            Err(abstain) => return Err(abstain.into()),
-            Ok(s) => match s.bounded {
-                None => {}
-                // An execution that the loop bound cuts waits, and ends in no new state.
-                Some(Bound::Loop) => known.cut = true,
-                Some(bound) => known.bounded = Some(bound),
-            },
-        }
-        Ok(known)
+    ) -> Result<Known<Shared>, Abstention> {
+        let compared = Compared::Memory(&|memory: &Memory| self.shared(memory));
+        known(program, &*self.models.get(spec)?, limits, &compared, until)
     }
 
-    fn compiled(&self) -> Result<Known, Abstention> {
-        self.known(&self.pair.compiled, PTX, None, &self.reach.compiled).map_err(|why| why.at(COMPILED))
+    fn shared(&self, memory: &Memory) -> Shared {
+        memory[..self.pair.source.objects.len()].to_vec()
+    }
+
+    fn compiled(&self) -> Result<Known<Shared>, Abstention> {
+        self.compiled_until(&|_| false)
+    }
+
+    fn compiled_until(&self, is: &dyn Fn(&Shared) -> bool) -> Result<Known<Shared>, Abstention> {
+        let known = self.known(&self.pair.compiled, PTX, Until::Found(is), &self.reach.compiled);
+        known.map_err(|why| why.at(COMPILED))
+    }
+
+    /// The first outcome of the PTX that leaves this behind the parameters.
+    fn end(&self, end: &Shared) -> Result<Outcome, Abstention> {
+        self.compiled_until(&|e| e == end)?.found.ok_or(Abstention::Unusable("an end that is not seen again"))
     }
 
     /// The behaviour of the source, as far as it decides about `wanted`.
-    fn source(&self, spec: &str, wanted: Option<BTreeSet<Memory>>) -> Result<Known, Abstention> {
+    fn source(&self, spec: &str, wanted: Option<BTreeSet<Shared>>) -> Result<Known<Shared>, Abstention> {
         let known = self
-            .known(&self.pair.source, spec, wanted.clone(), &self.reach.source)
+            .known(&self.pair.source, spec, Until::Allowed(wanted.clone()), &self.reach.source)
             .map_err(|why| why.at(SOURCE))?;
         match known.bounded {
-            Some(why) if wanted.is_none_or(|w| w.iter().any(|m| !known.ends.contains_key(m))) => {
+            Some(why) if wanted.is_none_or(|w| !w.is_subset(&known.ends)) => {
                 Err(Abstention::Bounded(why).at(SOURCE))
             }
             _ => Ok(known),
         }
     }
 
-    fn verdict(&self, compiled: &Known, strict: Option<Known>) -> Result<Judged, Abstention> {
-        let all: BTreeSet<Memory> = compiled.ends.keys().cloned().collect();
+    fn verdict(&self, compiled: &Known<Shared>, strict: Option<Known<Shared>>) -> Result<Judged, Abstention> {
+        let all = &compiled.ends;
         let some = (!compiled.hangs && !all.is_empty()).then(|| all.clone());
         let strict = strict.map_or_else(|| self.source(DEFAULT, some), Ok)?;
         if strict.undefined {
             // A looser reading has this race too.
             return Ok(Judged::Racy);
         }
-        let beyond = |k: &Known| all.iter().find(|m| !k.ends.contains_key(*m)).cloned();
+        let beyond = |k: &Known<Shared>| all.difference(&k.ends).next().cloned();
         let extra = beyond(&strict);
         let hangs = compiled.hangs && !strict.hangs;
-        let agrees = || executed(compiled.executions).map(Judged::Agrees);
+        let agrees = || match compiled.undefined {
+            true => Ok(Judged::Undefined),
+            false => compiled.agrees().map_err(|why| why.at(COMPILED)),
+        };
         if self.safe && extra.is_none() && !hangs {
             return agrees();
         }
         let weak = self.source(WEAKEST, None)?;
-        let end = |m: Memory| compiled.ends[&m].clone();
         Ok(match (extra, beyond(&weak)) {
             _ if weak.undefined => Judged::Racy,
-            (_, Some(extra)) if weak.ends.is_empty() => Judged::Progress(Some(end(extra))),
+            (_, Some(extra)) if weak.ends.is_empty() => Judged::Progress(Some(self.end(&extra)?)),
             (_, Some(_)) if weak.cut => return Err(Abstention::CUT.at(SOURCE)),
             (_, Some(extra)) => match self.by_choice(&extra)? {
-                true => Judged::Contested(end(extra), vec!["TOKIF"]),
-                false => Judged::Forbidden(end(extra)),
+                true => Judged::Contested(self.end(&extra)?, vec!["TOKIF"]),
+                false => Judged::Beyond(self.end(&extra)?),
             },
             _ if compiled.hangs && !weak.hangs && !weak.cut => Judged::Progress(None),
-            (Some(extra), None) if !strict.cut => self.contested(end(extra))?,
+            (Some(extra), None) if !strict.cut => self.contested(extra)?,
             _ => agrees()?,
         })
     }
 
     /// The final state with the switches that would allow it.
-    fn contested(&self, extra: Outcome) -> Result<Judged, Abstention> {
-        let memory = &extra.memory[..self.pair.source.objects.len()];
+    fn contested(&self, extra: Shared) -> Result<Judged, Abstention> {
         let mut by = Vec::new();
         for setting in SINGLE {
-            let wanted = Some(BTreeSet::from([memory.to_vec()]));
+            let wanted = Some(BTreeSet::from([extra.clone()]));
             let looser = self.source(&format!("{DEFAULT}:{setting}"), wanted)?;
-            if looser.undefined || looser.ends.contains_key(memory) {
+            if looser.undefined || looser.ends.contains(&extra) {
                 by.push(setting);
             }
         }
-        Ok(Judged::Contested(extra, by))
+        Ok(Judged::Contested(self.end(&extra)?, by))
     }
 
     /// Whether the final state is allowed, or there is a race, where tokens that an `if` chooses order nothing.
-    fn by_choice(&self, memory: &Memory) -> Result<bool, Abstention> {
+    fn by_choice(&self, end: &Shared) -> Result<bool, Abstention> {
         let Some(source) = cause::unchosen(&self.pair.source) else { return Ok(false) };
-        let wanted = BTreeSet::from([memory.clone()]);
-        let known =
-            self.known(&source, WEAKEST, Some(wanted), &self.reach.source).map_err(|why| why.at(SOURCE))?;
-        Ok(known.undefined || known.ends.contains_key(memory))
+        let wanted = Until::Allowed(Some(BTreeSet::from([end.clone()])));
+        let known = self.known(&source, WEAKEST, wanted, &self.reach.source).map_err(|why| why.at(SOURCE))?;
+        Ok(known.undefined || known.ends.contains(end))
     }
 
     /// The cause of a forbidden final state; see [`cause`].
     fn cause(&self, extra: &Outcome) -> Option<&'static str> {
-        let memory = extra.memory[..self.pair.source.objects.len()].to_vec();
+        let memory = self.shared(&extra.memory);
         let limits = Limits { leaves: 100_000, checks: 100_000, steps: 200_000, ..Limits::default() };
         let under = |source: &Program, spec: &str| {
-            let known = self.known(source, spec, Some(BTreeSet::from([memory.clone()])), &limits);
-            known.is_ok_and(|k| k.ends.contains_key(&memory))
+            let wanted = Until::Allowed(Some(BTreeSet::from([memory.clone()])));
+            self.known(source, spec, wanted, &limits).is_ok_and(|k| k.ends.contains(&memory))
         };
         if under(&self.pair.source, &format!("{WEAKEST},{}", cause::UNHANDED)) {
             return Some(cause::HANDED);

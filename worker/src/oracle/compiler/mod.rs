@@ -22,13 +22,13 @@ use super::abstention::Abstention;
 use super::case::{Case, Context};
 use super::kernel::{Kernel, read, written};
 use super::models::Models;
+use super::refine::{self, Judged};
 use super::tools::{NoCompiler, TILEIRAS};
-use super::{Oracle, answer, same, unread, verification};
-use crate::direction::Direction;
+use super::{Oracle, answer, same};
 use crate::job::{Budget, Claim, EngineReport, Reduced, Side, Source, Verification};
 use cell::Cell;
 use compiled::{Batches, Ptx};
-use judge::{Judged, Verdict};
+use judge::Verdict;
 use moire_execution::leaf::Outcome;
 use moire_generate::tile::TileDraw;
 use moire_program::canon::spell::hash;
@@ -47,8 +47,6 @@ pub const COMPILER: About = About {
     under_models: false,
     tool: Some(TILEIRAS),
 };
-/// Candidates of a reduction that are compiled together.
-const CANDIDATES_TOGETHER: usize = 32;
 
 /// The compilers of this machine, looked for when first asked for, and their latest answers.
 #[derive(Debug, Default)]
@@ -114,34 +112,6 @@ impl Compiler {
             }
         }
     }
-
-    /// The claim made again from its text, if the rule is still broken in the same way. A kernel that the compiler refuses,
-    /// or that cannot be judged, says nothing about the rule.
-    fn again(&self, claim: &Claim, models: &Models) -> Result<Option<Claim>, Abstention> {
-        let kernel = read(&claim.program).map_err(unread)?;
-        self.all_again(claim, vec![kernel], models)?.pop().ok_or(NO_KERNEL)?
-    }
-
-    /// [`Compiler::again`] for several kernels, compiled together.
-    fn all_again(
-        &self,
-        claim: &Claim,
-        kernels: Vec<Kernel>,
-        models: &Models,
-    ) -> Result<Vec<Result<Option<Claim>, Abstention>>, Abstention> {
-        let side = claim.models.iter().find(|s| s.name == TILEIRAS.capability);
-        let side = side.ok_or(Abstention::Unusable("the claim names no compiler"))?;
-        let cell = Cell::of(&side.spec())?;
-        let tool = self.tool(&cell)?;
-        let texts =
-            compiled::compile(tool, &cell, kernels.iter().filter_map(|k| k.0.functions.first().cloned()));
-        let again = |((module, launch), ptx): (Kernel, Ptx)| {
-            let draw = TileDraw { module, launch, safe: false };
-            let found = examine(&draw, ptx, models)?;
-            Ok(self::claim(&found, &cell.spec(tool), models).filter(|new| same(new, claim)))
-        };
-        Ok(kernels.into_iter().zip(texts).map(again).collect())
-    }
 }
 
 /// A text without a kernel.
@@ -167,7 +137,7 @@ impl Oracle for Compiler {
     }
 
     fn verify(&self, claim: &Claim, context: Context<'_>) -> Verification {
-        verification(self.again(claim, context.models))
+        refine::verify(self, claim, context)
     }
 
     fn minimise(
@@ -177,29 +147,7 @@ impl Oracle for Compiler {
         context: Context<'_>,
         progress: &mut dyn FnMut(&Claim),
     ) -> Reduced {
-        let cancelled = || context.cancel.is_cancelled();
-        let mut best = claim.clone();
-        let mut tried = 0;
-        while let Ok(kernel) = read(&best.program) {
-            let mut smaller = tile_smaller(&kernel);
-            best = loop {
-                let left = budget.candidates.saturating_sub(tried);
-                let together =
-                    usize::try_from(left).map_or(CANDIDATES_TOGETHER, |n| n.min(CANDIDATES_TOGETHER));
-                let some: Vec<_> = smaller.by_ref().take(together).collect();
-                if some.is_empty() || cancelled() {
-                    return Reduced { claim: best, tried, normal: left > 0 && !cancelled() };
-                }
-                tried += some.len() as u64;
-                context.cancel.tick();
-                let Ok(all) = self.all_again(claim, some, context.models) else { continue };
-                if let Some(found) = all.into_iter().flatten().flatten().next() {
-                    break found;
-                }
-            };
-            progress(&best);
-        }
-        Reduced { claim: best, tried, normal: false }
+        refine::minimise(self, claim, budget, context, progress)
     }
 
     fn is_here(&self) -> bool {
@@ -209,6 +157,40 @@ impl Oracle for Compiler {
     fn tool_version(&self, spec: &str) -> Option<Result<String, Abstention>> {
         let version = |cell: Cell| Ok(self.tool(&cell)?.version().to_string());
         Some(Cell::parse(spec)?.map_err(Abstention::from).and_then(version))
+    }
+}
+
+impl refine::Sources for Compiler {
+    type Source = Kernel;
+    const TOGETHER: usize = 32;
+
+    fn read(text: &str) -> Result<Kernel, Abstention> {
+        read(text)
+    }
+
+    fn smaller<'s>(kernel: &'s Kernel) -> Box<dyn Iterator<Item = Kernel> + 's> {
+        Box::new(tile_smaller(kernel))
+    }
+
+    /// A kernel that the compiler refuses, or that cannot be judged, says nothing about the rule.
+    fn all_again(
+        &self,
+        claim: &Claim,
+        kernels: Vec<Kernel>,
+        context: Context<'_>,
+    ) -> Result<Vec<Result<Option<Claim>, Abstention>>, Abstention> {
+        let side = claim.models.iter().find(|s| s.name == TILEIRAS.capability);
+        let side = side.ok_or(Abstention::Unusable("the claim names no compiler"))?;
+        let cell = Cell::of(&side.spec())?;
+        let tool = self.tool(&cell)?;
+        let texts =
+            compiled::compile(tool, &cell, kernels.iter().filter_map(|k| k.0.functions.first().cloned()));
+        let again = |((module, launch), ptx): (Kernel, Ptx)| {
+            let draw = TileDraw { module, launch, safe: false };
+            let found = examine(&draw, ptx, context.models)?;
+            Ok(self::claim(&found, &cell.spec(tool), context.models).filter(|new| same(new, claim)))
+        };
+        Ok(kernels.into_iter().zip(texts).map(again).collect())
     }
 }
 
@@ -236,17 +218,11 @@ fn row(name: &str, verdict: &Verdict) -> EngineReport {
 }
 
 fn claim(found: &Found, spec: &str, models: &Models) -> Option<Claim> {
-    let (direction, verdict, outcome, source) = match &found.verdict.judged {
-        Judged::Racy | Judged::Agrees(_) => return None,
-        Judged::Contested(outcome, by) => {
-            (Direction::Difference, format!("contested({})", by.join(", ")), Some(outcome), judge::DEFAULT)
-        }
-        Judged::Forbidden(outcome) => {
-            (Direction::Subset, "discrepancy".into(), Some(outcome), judge::WEAKEST)
-        }
-        Judged::Progress(outcome) => {
-            (Direction::Progress, "progress".into(), outcome.as_ref(), judge::WEAKEST)
-        }
+    let judged = &found.verdict.judged;
+    let direction = judged.direction()?;
+    let (verdict, source) = match judged {
+        Judged::Contested(_, by) => (format!("contested({})", by.join(", ")), judge::DEFAULT),
+        judged => (judged.word().to_owned(), judge::WEAKEST),
     };
     let sides = [source.to_owned(), spec.to_owned(), judge::PTX.to_owned()];
     Some(Claim {
@@ -255,7 +231,7 @@ fn claim(found: &Found, spec: &str, models: &Models) -> Option<Claim> {
         models: sides.iter().map(|s| Side::of(s)).collect(),
         verdict,
         program: written(&found.module, &found.launch, spec, &found.ptx),
-        witness: outcome.and_then(|o| witness(&found.verdict, o, models)).unwrap_or_default(),
+        witness: judged.outcome().and_then(|o| witness(&found.verdict, o, models)).unwrap_or_default(),
         axioms: found.verdict.cause.iter().map(|c| vec![(*c).to_owned()]).collect(),
     })
 }

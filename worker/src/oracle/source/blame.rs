@@ -4,7 +4,9 @@
 //! forbidden final state is gone under wider scopes alone, a scope was lost; if it takes orders, or `fence.sc` before each
 //! instruction, an order was. The instruction is the first one that suffices alone.
 
-use super::judge::{Asked, Judged};
+use super::judge::Asked;
+use crate::oracle::refine::Judged;
+use moire_program::edit::retarget;
 use moire_program::ir::{FenceOrder, Instr, LoadOrder, Op, Order, Program, RmwOrder, Scope, StoreOrder};
 use moire_program::{barrier_op, jump_op, register_op, unit_op};
 use moire_source::{Access, Space, Step};
@@ -23,7 +25,7 @@ pub(super) fn class(asked: &Asked<'_>, judged: &Judged) -> Vec<String> {
         Judged::Undefined => vec!["mixed-size".to_owned()],
         Judged::Race if weak_on_atomic(asked) => vec!["weak-access".to_owned()],
         Judged::Race => vec!["race".to_owned()],
-        Judged::Racy | Judged::Agrees(_) => Vec::new(),
+        Judged::Racy | Judged::Agrees(_) | Judged::Contested(..) | Judged::Progress(_) => Vec::new(),
     }
 }
 
@@ -68,13 +70,9 @@ fn fenced(program: &Program) -> Program {
         if let Some(end) = at.last_mut() {
             *end = body.len();
         }
-        for instr in &mut body {
-            if let Op::Bra { target } = &mut instr.op {
-                *target = at.get(*target).copied().unwrap_or(*target);
-            }
-        }
         thread.labels.clear();
         thread.body = body;
+        retarget(thread, |old| at.get(old).copied().unwrap_or(old));
     }
     out
 }

@@ -7,12 +7,12 @@
 //! weaker reading too. So a claim does not depend on a switch.
 
 use super::blame;
-use crate::oracle::abstention::{Abstention, executed};
+use crate::oracle::abstention::Abstention;
 use crate::oracle::models::Models;
-use moire_execution::leaf::{LeafKind, Memory, Outcome};
-use moire_explore::judge::{Verdict as FlagVerdict, flag_verdict};
-use moire_explore::search::LeafView;
-use moire_explore::{Limits, explore};
+use crate::oracle::refine::{Compared, Judged, Until, known};
+use moire_execution::leaf::{FinalState, Memory};
+use moire_explore::Limits;
+use moire_explore::search::Bound;
 use moire_kernel::ptx;
 use moire_kernel::specialise::entry;
 use moire_program::ir::Program;
@@ -21,8 +21,6 @@ use moire_source::compiled::{Compiled, assemble};
 use moire_source::lower::lower;
 use moire_source::state::State;
 use std::collections::BTreeSet;
-use std::num::NonZeroU64;
-use std::ops::ControlFlow;
 
 /// The model of the program.
 pub(super) const SOURCE: &str = "rc11-scoped";
@@ -32,47 +30,6 @@ pub(super) const PTX: &str = "ptx";
 /// The limits of exploration for both sides.
 fn limits() -> Limits {
     Limits { leaves: 8_000, checks: 40_000, steps: 200_000, ..Limits::default() }
-}
-
-/// The judgement of a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Judged {
-    /// The program has a race.
-    Racy,
-    /// Every final state of the PTX is one of the program.
-    Agrees(NonZeroU64),
-    /// A final state of the PTX that the program does not have.
-    Beyond(Outcome),
-    /// The PTX has a race that leaves it undefined.
-    Undefined,
-    /// The PTX has another race.
-    Race,
-}
-
-moire_program::spells! {
-    Judged {
-        Judged::Racy => "Racy" (),
-        Judged::Agrees(executions) => "Agrees" (executions),
-        Judged::Beyond(outcome) => "Beyond" (outcome),
-        Judged::Undefined => "Undefined" (),
-        Judged::Race => "Race" (),
-    }
-}
-
-impl Judged {
-    pub(super) fn word(&self) -> &'static str {
-        match self {
-            Judged::Racy => "racy",
-            Judged::Agrees(_) => "clean",
-            Judged::Beyond(_) => "discrepancy",
-            Judged::Undefined => "undefined",
-            Judged::Race => "race",
-        }
-    }
-
-    pub(super) fn is_wrong(&self) -> bool {
-        matches!(self, Judged::Beyond(_) | Judged::Undefined | Judged::Race)
-    }
 }
 
 /// The judgement, and what it is about.
@@ -95,7 +52,8 @@ pub(super) fn judge(source: &Source, texts: &[String], models: &Models) -> Resul
     let compiled = together(source, texts).map_err(|why| why.at("PTX"))?;
     let asked = Asked { source, allowed: &allowed, compiled: &compiled, models };
     let seen = asked.search(&compiled.program, true).map_err(|why| why.at("PTX"))?;
-    let class = if seen.judged.is_wrong() { blame::class(&asked, &seen.judged) } else { Vec::new() };
+    let class =
+        if seen.judged.direction().is_some() { blame::class(&asked, &seen.judged) } else { Vec::new() };
     Ok(Verdict { judged: seen.judged, executions: seen.executions, compiled: Some(compiled), class })
 }
 
@@ -112,26 +70,14 @@ fn together(source: &Source, texts: &[String]) -> Result<Compiled, Abstention> {
 /// The final states that a program may reach; `None` if it has a race.
 fn meaning(source: &Source, models: &Models) -> Result<Option<BTreeSet<State>>, Abstention> {
     let lowered = lower(source)?;
-    let model = models.get(SOURCE)?;
-    let (mut states, mut racy, mut stuck) = (BTreeSet::new(), false, false);
-    let summary = explore(&lowered.program, &model, &[], &limits(), &mut |leaf: &mut dyn LeafView| {
-        let ends = leaf.states();
-        let own: Vec<State> = ends.iter().filter_map(|e| lowered.state(source, &e.regs, &e.memory)).collect();
-        stuck |= leaf.kind() == LeafKind::Blocked;
-        // An execution that contradicts its choices is none of the program, and neither is its race.
-        let raised = |f: &String| flag_verdict(f) == FlagVerdict::Undefined;
-        racy |= !own.is_empty() && leaf.flags().iter().any(raised);
-        states.extend(own);
-        if racy { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    if racy {
-        return Ok(None);
-    }
-    if stuck {
-        return Err(Abstention::Unusable("a source program that waits for ever"));
-    }
-    match summary?.bounded {
-        None => Ok(Some(states)),
+    let state = |end: &FinalState| lowered.state(source, &end.regs, &end.memory);
+    let compared = Compared::State(&state);
+    let known = known(&lowered.program, &*models.get(SOURCE)?, &limits(), &compared, Until::Allowed(None))?;
+    match known.bounded {
+        _ if known.undefined => Ok(None),
+        _ if known.hangs => Err(Abstention::Unusable("a source program that waits for ever")),
+        _ if known.cut => Err(Abstention::Bounded(Bound::Loop)),
+        None => Ok(Some(known.ends)),
         Some(bound) => Err(Abstention::Bounded(bound)),
     }
 }
@@ -153,38 +99,18 @@ pub(super) struct Seen {
 impl Asked<'_> {
     /// Explores a form of the PTX until a final state is not allowed. With `whole` races count too.
     pub(super) fn search(&self, program: &Program, whole: bool) -> Result<Seen, Abstention> {
-        let model = self.models.get(PTX)?;
-        let (mut executions, mut beyond) = (0, None);
-        let (mut undefined, mut race) = (false, false);
-        let summary = explore(program, &model, &[], &limits(), &mut |leaf: &mut dyn LeafView| {
-            executions += 1;
-            for flag in leaf.flags() {
-                match flag_verdict(flag) {
-                    FlagVerdict::Undefined => undefined = true,
-                    FlagVerdict::Race => race = true,
-                    _ => {}
-                }
-            }
-            let ends = leaf.memories();
-            let extra = |m: &Memory| !self.allowed.contains(&self.compiled.state(self.source, m));
-            if ends.iter().any(extra) {
-                beyond = leaf.facts().outcomes.into_iter().find(|o| extra(&o.memory));
-            }
-            if beyond.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        let judged = match beyond {
-            Some(outcome) => Judged::Beyond(outcome),
-            None => {
-                // What was seen of an undefined program counts; what was not seen does not.
-                let bounded = summary?.bounded;
-                match bounded {
-                    _ if undefined && whole => Judged::Undefined,
-                    _ if race && whole => Judged::Race,
-                    None => Judged::Agrees(executed(executions)?),
-                    Some(bound) => return Err(Abstention::Bounded(bound)),
-                }
-            }
+        let state = |memory: &Memory| self.compiled.state(self.source, memory);
+        let compared = Compared::Memory(&state);
+        let beyond = Until::Found(&|end| !self.allowed.contains(end));
+        let known = known(program, &*self.models.get(PTX)?, &limits(), &compared, beyond)?;
+        // What was seen of an undefined program counts; what was not seen does not.
+        let judged = match &known.found {
+            Some(outcome) => Judged::Beyond(outcome.clone()),
+            None if known.undefined && whole => Judged::Undefined,
+            None if known.race && whole => Judged::Race,
+            None if known.cut => return Err(Abstention::Bounded(Bound::Loop)),
+            None => known.agrees()?,
         };
-        Ok(Seen { judged, executions })
+        Ok(Seen { judged, executions: known.executions })
     }
 }

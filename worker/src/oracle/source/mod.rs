@@ -21,12 +21,11 @@ use super::abstention::Abstention;
 use super::case::{Case, Context};
 use super::models::Models;
 use super::tools::{LLVM, MIXING, NVCC};
-use super::{Oracle, answer, same, unread, verification};
-use crate::direction::Direction;
+use super::{Oracle, answer, refine, same};
 use crate::job::{Budget, Claim, EngineReport, Reduced, Side, Source as Origin, Verification};
 use cell::Cell;
 use compiled::Batches;
-use judge::{Judged, Verdict};
+use judge::Verdict;
 use moire_program::canon::spell::hash;
 use moire_source::Source;
 use moire_source::canon;
@@ -49,8 +48,6 @@ pub const MIXED_SOURCES: About = About {
     under_models: false,
     tool: Some(MIXING),
 };
-/// Candidates of a reduction that are compiled together.
-const CANDIDATES_TOGETHER: usize = 32;
 
 /// One of the oracles, with the compilers that it looked for when first asked, and their latest answers.
 #[derive(Debug)]
@@ -158,7 +155,7 @@ impl Sources {
         case.context.cancel.tick();
         let found = Found { source, ptx: ptx.to_vec(), verdict: found? };
         if self.mixes()
-            && found.verdict.judged.is_wrong()
+            && found.verdict.judged.direction().is_some()
             && self.wrong_alone(cells, &found.source, models)?
         {
             return Ok(None);
@@ -200,56 +197,20 @@ impl Sources {
         for cell in cells {
             let ptx =
                 self.compiled(std::slice::from_ref(cell), &[source]).pop().unwrap_or(Err(NO_COMPILER))?;
-            if judge::judge(source, &ptx, models)?.judged.is_wrong() {
+            if judge::judge(source, &ptx, models)?.judged.direction().is_some() {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// The claim made again for several programs, compiled together, if the rule is still broken in the same way.
-    fn all_again(
-        &self,
-        claim: &Claim,
-        sources: &[Source],
-        models: &Models,
-    ) -> Result<Vec<Result<Option<Claim>, Abstention>>, Abstention> {
-        let specs: Vec<String> = claim.models.iter().map(Side::spec).collect();
-        let cells = specs.iter().filter_map(|spec| Cell::parse(spec)).collect::<Result<Vec<_>, _>>();
-        let cells = cells.map_err(Abstention::SourceCell)?;
-        for cell in &cells {
-            self.tool(cell)?;
-        }
-        let all: Vec<&Source> = sources.iter().collect();
-        let again = |(source, ptx): (&Source, Result<Threads, Abstention>)| {
-            let ptx = ptx?;
-            let verdict = judge::judge(source, &ptx, models)?;
-            let found = Found { source: source.clone(), ptx: ptx.to_vec(), verdict };
-            let claimed = self.claim(&found, &cells, models).filter(|new| same(new, claim));
-            let alone = claimed.is_some() && self.mixes() && self.wrong_alone(&cells, source, models)?;
-            Ok(claimed.filter(|_| !alone))
-        };
-        Ok(sources.iter().zip(self.compiled(&cells, &all)).map(again).collect())
-    }
-
-    /// The claim on the canonical form of its program, so that one bug has one text.
-    fn canonical(&self, claim: Claim, source: &Source, models: &Models) -> Claim {
-        let form = canon::canonical(source);
-        let again = self.all_again(&claim, &[form], models);
-        again.ok().and_then(|mut all| all.pop()?.ok()?).unwrap_or(claim)
-    }
-
     fn claim(&self, found: &Found, cells: &[Cell], models: &Models) -> Option<Claim> {
-        let (direction, verdict, outcome) = match &found.verdict.judged {
-            Judged::Racy | Judged::Agrees(_) => return None,
-            Judged::Beyond(outcome) => (Direction::Subset, "discrepancy", Some(outcome)),
-            Judged::Undefined => (Direction::Property, "undefined", None),
-            Judged::Race => (Direction::Property, "race", None),
-        };
+        let judged = &found.verdict.judged;
+        let direction = judged.direction()?;
         let names = cells.iter().map(ToString::to_string);
         let sides: Vec<String> =
             [judge::SOURCE.to_owned()].into_iter().chain(names).chain([judge::PTX.to_owned()]).collect();
-        let witness = outcome.and_then(|outcome| {
+        let witness = judged.outcome().and_then(|outcome| {
             let model = models.get(judge::PTX).ok()?;
             let compiled = found.verdict.compiled.as_ref()?;
             let graph = answer::witness(&compiled.program, judge::PTX, &model, outcome)?;
@@ -261,7 +222,7 @@ impl Sources {
             oracle: self.about.name.into(),
             direction,
             models: sides.iter().map(|s| Side::of(s)).collect(),
-            verdict: verdict.into(),
+            verdict: judged.word().into(),
             program: written(&found.source, cells, &found.ptx),
             witness: witness.unwrap_or_default(),
             axioms: found.verdict.class.iter().map(|c| vec![c.clone()]).collect(),
@@ -343,10 +304,7 @@ impl Oracle for Sources {
     }
 
     fn verify(&self, claim: &Claim, context: Context<'_>) -> Verification {
-        let again = parse(&claim.program).map_err(unread).and_then(|source| {
-            self.all_again(claim, &[source], context.models)?.pop().unwrap_or(Err(NO_COMPILER))
-        });
-        verification(again)
+        refine::verify(self, claim, context)
     }
 
     fn minimise(
@@ -356,30 +314,7 @@ impl Oracle for Sources {
         context: Context<'_>,
         progress: &mut dyn FnMut(&Claim),
     ) -> Reduced {
-        let cancelled = || context.cancel.is_cancelled();
-        let (mut best, mut tried) = (claim.clone(), 0);
-        while let Ok(source) = parse(&best.program) {
-            let mut candidates = smaller(&source);
-            best = loop {
-                let left = budget.candidates.saturating_sub(tried);
-                let together =
-                    usize::try_from(left).map_or(CANDIDATES_TOGETHER, |n| n.min(CANDIDATES_TOGETHER));
-                let some: Vec<Source> = candidates.by_ref().take(together).collect();
-                if some.is_empty() || cancelled() {
-                    let normal = left > 0 && !cancelled();
-                    let claim = if normal { self.canonical(best, &source, context.models) } else { best };
-                    return Reduced { claim, tried, normal };
-                }
-                tried += some.len() as u64;
-                context.cancel.tick();
-                let Ok(all) = self.all_again(claim, &some, context.models) else { continue };
-                if let Some(found) = all.into_iter().flatten().flatten().next() {
-                    break found;
-                }
-            };
-            progress(&best);
-        }
-        Reduced { claim: best, tried, normal: false }
+        refine::minimise(self, claim, budget, context, progress)
     }
 
     fn is_here(&self) -> bool {
@@ -395,5 +330,48 @@ impl Oracle for Sources {
             Ok(cell) if !self.kinds.contains(&cell.kind) => None,
             cell => Some(cell.and_then(|cell| Ok(self.tool(&cell)?.version().to_string()))),
         }
+    }
+}
+
+impl refine::Sources for Sources {
+    type Source = Source;
+    const TOGETHER: usize = 32;
+
+    fn read(text: &str) -> Result<Source, Abstention> {
+        Ok(parse(text)?)
+    }
+
+    fn smaller<'s>(source: &'s Source) -> Box<dyn Iterator<Item = Source> + 's> {
+        Box::new(smaller(source))
+    }
+
+    fn all_again(
+        &self,
+        claim: &Claim,
+        sources: Vec<Source>,
+        context: Context<'_>,
+    ) -> Result<Vec<Result<Option<Claim>, Abstention>>, Abstention> {
+        let specs: Vec<String> = claim.models.iter().map(Side::spec).collect();
+        let cells = specs.iter().filter_map(|spec| Cell::parse(spec)).collect::<Result<Vec<_>, _>>();
+        let cells = cells.map_err(Abstention::SourceCell)?;
+        for cell in &cells {
+            self.tool(cell)?;
+        }
+        let (all, models): (Vec<&Source>, _) = (sources.iter().collect(), context.models);
+        let again = |(source, ptx): (&Source, Result<Threads, Abstention>)| {
+            let ptx = ptx?;
+            let verdict = judge::judge(source, &ptx, models)?;
+            let found = Found { source: source.clone(), ptx: ptx.to_vec(), verdict };
+            let claimed = self.claim(&found, &cells, models).filter(|new| same(new, claim));
+            let alone = claimed.is_some() && self.mixes() && self.wrong_alone(&cells, source, models)?;
+            Ok(claimed.filter(|_| !alone))
+        };
+        Ok(sources.iter().zip(self.compiled(&cells, &all)).map(again).collect())
+    }
+
+    fn canonical(&self, claim: Claim, source: Source, context: Context<'_>) -> Claim {
+        let form = canon::canonical(&source);
+        let again = self.all_again(&claim, vec![form], context);
+        again.ok().and_then(|mut all| all.pop()?.ok()?).unwrap_or(claim)
     }
 }
