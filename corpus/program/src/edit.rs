@@ -79,6 +79,29 @@ impl Edit {
     }
 }
 
+/// Gives branches and labels their new places: `to` says where the instruction of an old place stands now.
+pub fn retarget(thread: &mut Thread, to: impl Fn(usize) -> usize) {
+    for instr in &mut thread.body {
+        if let Op::Bra { target } = &mut instr.op {
+            *target = to(*target);
+        }
+    }
+    thread.labels.iter_mut().for_each(|label| label.at = to(label.at));
+}
+
+/// Takes out the instructions that `keep` says no to. What led to one of them leads to the next that is kept.
+pub fn retain(thread: &mut Thread, keep: &[bool]) {
+    let mut moved = Vec::with_capacity(keep.len() + 1);
+    let mut next = 0;
+    for k in keep {
+        moved.push(next);
+        next += usize::from(*k);
+    }
+    let mut kept = keep.iter();
+    thread.body.retain(|_| kept.next() == Some(&true));
+    retarget(thread, |at| moved.get(at).copied().unwrap_or(next));
+}
+
 /// Start of the names of labels and registers that edits add.
 const FRESH: &str = "mend";
 

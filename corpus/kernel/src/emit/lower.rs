@@ -7,6 +7,7 @@
 
 use crate::Done;
 use crate::Refusal;
+use moire_program::edit::retarget;
 use moire_program::ir::*;
 use moire_program::registers::rewrite;
 use moire_program::validate::notation;
@@ -40,12 +41,8 @@ pub(super) fn lower(program: &Program, thread: &Thread) -> Done<Lowered> {
     starts.push(to.body.len());
     to.origin.push(None);
     let end = to.body.len();
-    for instr in &mut to.body {
-        if let Op::Bra { target } = &mut instr.op {
-            *target = starts.get(*target).copied().unwrap_or(end);
-        }
-    }
-    let lowered = Thread { regs: to.regs, body: to.body, ..thread.clone() };
+    let mut lowered = Thread { regs: to.regs, body: to.body, ..thread.clone() };
+    retarget(&mut lowered, |at| starts.get(at).copied().unwrap_or(end));
     Ok(Lowered { thread: lowered, origin: to.origin, left_out: to.left_out })
 }
 

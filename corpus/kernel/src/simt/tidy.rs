@@ -2,6 +2,7 @@
 //!
 //! A weak load whose value is not used orders nothing. All other accesses stay.
 
+use moire_program::edit;
 use moire_program::ir::{Goes, Instr, Label, LoadOrder, Op, Operand, Reg, Thread};
 use moire_program::registers::{rewrite, uses};
 
@@ -34,25 +35,9 @@ fn unread(live: &[bool], op: &Op) -> bool {
     uses(op).1.iter().all(|r| !live[r.index()])
 }
 
-/// Removes instructions. Jumps to a removed instruction lead to the next one that is kept.
+/// Removes instructions, and names the places that are still jumped to.
 pub(super) fn retain(thread: &mut Thread, keep: &[bool]) {
-    let mut moved = Vec::with_capacity(keep.len() + 1);
-    let mut next = 0;
-    for k in keep {
-        moved.push(next);
-        next += usize::from(*k);
-    }
-    moved.push(next);
-    let mut at = 0;
-    thread.body.retain(|_| {
-        at += 1;
-        keep[at - 1]
-    });
-    for instr in &mut thread.body {
-        if let Op::Bra { target } = &mut instr.op {
-            *target = moved.get(*target).copied().unwrap_or(next);
-        }
-    }
+    edit::retain(thread, keep);
     thread.labels = labels(&thread.body);
 }
 

@@ -9,6 +9,7 @@ use super::flow::{elected, will_run};
 use super::part::{Part, State, States};
 use super::planted::Planted;
 use super::releases::quiet;
+use crate::edit::retarget;
 use crate::ir::*;
 use crate::registers::{only_registers, rewrite, uses, written};
 use std::collections::BTreeMap;
@@ -259,14 +260,7 @@ impl Builder<'_, '_> {
 
     /// The code with its branches and labels put right: `starts` says where each instruction went.
     fn targets(mut self, starts: &[usize]) -> Thread {
-        for instr in &mut self.code.body {
-            if let Op::Bra { target } = &mut instr.op {
-                *target = starts[*target];
-            }
-        }
-        for label in &mut self.code.labels {
-            label.at = starts[label.at];
-        }
+        retarget(&mut self.code, |at| starts[at]);
         self.code
     }
 }

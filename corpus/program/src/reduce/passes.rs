@@ -2,6 +2,7 @@
 //! of all passes.
 
 use super::{Pass, tensor, weaken};
+use crate::edit::retarget;
 use crate::ir::{
     Address, AluOp, AtomOp, Condition, Expr, Guard, LoadOrder, Op, Operand, Program, Reg, RmwOrder,
     StoreOrder, SymbolId, Term, ThreadId,
@@ -97,13 +98,7 @@ pub(crate) fn without(program: &Program, t: usize, from: usize, to: usize) -> Pr
     let mut next = program.clone();
     let thread = &mut next.threads[t];
     thread.body.drain(from..to);
-    let shift = |at: usize| if at >= to { at - (to - from) } else { at.min(from) };
-    for instr in &mut thread.body {
-        if let Op::Bra { target } = &mut instr.op {
-            *target = shift(*target);
-        }
-    }
-    thread.labels.iter_mut().for_each(|l| l.at = shift(l.at));
+    retarget(thread, |at| if at >= to { at - (to - from) } else { at.min(from) });
     next
 }
 

@@ -4,6 +4,7 @@ use super::super::tidy::{retain, tidy};
 use super::cells::{Cells, Touch, behind};
 use super::flow::needed;
 use crate::Done;
+use moire_program::edit::retarget;
 use moire_program::ir::{Instr, LoadOrder, Op, Operand, Program, Thread, TileKind, TileOp};
 use std::collections::BTreeSet;
 
@@ -84,11 +85,7 @@ fn thread(thread: &Thread, touches: &[Touch], kept: &BTreeSet<usize>) -> Done<Th
     }
     let end = out.body.len();
     at_new.push(end);
-    for instr in &mut out.body {
-        if let Op::Bra { target } = &mut instr.op {
-            *target = at_new.get(*target).copied().unwrap_or(end);
-        }
-    }
+    retarget(&mut out, |at| at_new.get(at).copied().unwrap_or(end));
     retain(&mut out, &keep);
     Ok(out)
 }

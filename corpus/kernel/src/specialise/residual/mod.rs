@@ -18,6 +18,7 @@ use super::touch::{Mem, Touch};
 use crate::Refusal;
 use crate::ptx::Kernel;
 use layout::Layout;
+use moire_program::edit::retain;
 use moire_program::ir::*;
 use moire_program::limits::{INSTRUCTIONS, REGISTERS};
 use moire_program::{barrier_op, jump_op, multimem_op, register_op};
@@ -451,29 +452,13 @@ fn straighten(thread: &mut Thread) {
                 Goes::On | Goes::Opens | Goes::Closes => stack.push(at + 1),
             }
         }
-        let drop =
-            |at: usize| !reached[at] || matches!(thread.body[at].op, Op::Bra { target } if target == at + 1);
-        let gone: Vec<bool> = (0..count).map(drop).collect();
-        if gone.iter().all(|g| !g) {
+        let keep =
+            |at: usize| reached[at] && !matches!(thread.body[at].op, Op::Bra { target } if target == at + 1);
+        let keep: Vec<bool> = (0..count).map(keep).collect();
+        if keep.iter().all(|k| *k) {
             break;
         }
-        let mut moved = Vec::with_capacity(count + 1);
-        let mut next = 0;
-        for g in &gone {
-            moved.push(next);
-            next += usize::from(!g);
-        }
-        moved.push(next);
-        let old = std::mem::take(&mut thread.body);
-        for (mut instr, gone) in old.into_iter().zip(gone) {
-            if gone {
-                continue;
-            }
-            if let Op::Bra { target } = &mut instr.op {
-                *target = moved[(*target).min(count)];
-            }
-            thread.body.push(instr);
-        }
+        retain(thread, &keep);
     }
     let targets: BTreeSet<usize> = thread
         .body
