@@ -1,4 +1,4 @@
-//! `/metrics`: the Prometheus text format, version 0.0.4.
+//! `/metrics`: the OpenMetrics text format, version 1.0.0.
 //!
 //! Contract:
 //!
@@ -13,7 +13,13 @@ use crate::run::CampaignRun;
 use crate::spread::{STATES, View};
 use crate::totals::TOTALS;
 use moire_corpus::{CampaignState, Counters};
-use std::fmt::Write;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
 
 /// Most campaigns with lines of their own.
 const CAMPAIGNS_MAX: usize = 1_000;
@@ -51,22 +57,59 @@ fn abstained(run: &CampaignRun, reason: &str) -> u64 {
     run.progress.counters.abstentions.get(reason).copied().unwrap_or(0)
 }
 
-/// The text under construction.
-struct Page(String);
+/// Metrics of one name.
+#[derive(Debug)]
+struct Family {
+    name: String,
+    kind: &'static str,
+    help: &'static str,
+    /// Labels, at most one, and the number.
+    samples: Vec<(Vec<(&'static str, String)>, u64)>,
+}
+
+/// The page under construction.
+#[derive(Debug, Default)]
+struct Page(Vec<Family>);
 
 impl Page {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a `String` cannot fail.
-        let _ = writeln!(self.0, "# HELP {name} {help}.\n# TYPE {name} {kind}");
+    fn family(&mut self, name: &str, kind: &'static str, help: &'static str) {
+        self.0.push(Family { name: name.to_owned(), kind, help, samples: Vec::new() });
     }
-    /// Writes a line with a label. `value` needs no escape: it is a fixed word or a campaign's name, without quotes and
-    /// backslashes.
-    fn labelled(&mut self, name: &str, label: &str, value: &str, number: u64) {
-        let _ = writeln!(self.0, "{name}{{{label}=\"{value}\"}} {number}");
+
+    /// Adds a number to the family that was begun last.
+    fn sample(&mut self, label: Option<(&'static str, &str)>, number: u64) {
+        let labels = label.into_iter().map(|(key, value)| (key, value.to_owned())).collect();
+        self.0.last_mut().expect("a family is begun").samples.push((labels, number));
     }
-    fn one(&mut self, name: &str, kind: &str, help: &str, number: u64) {
+
+    fn labelled(&mut self, label: &'static str, value: &str, number: u64) {
+        self.sample(Some((label, value)), number);
+    }
+
+    fn one(&mut self, name: &str, kind: &'static str, help: &'static str, number: u64) {
         self.family(name, kind, help);
-        let _ = writeln!(self.0, "{name} {number}");
+        self.sample(None, number);
+    }
+}
+
+impl Collector for Page {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
+        for Family { name, kind, help, samples } in &self.0 {
+            let counts = *kind == "counter";
+            let (kind, name) = match counts {
+                true => (MetricType::Counter, name.trim_end_matches("_total")),
+                false => (MetricType::Gauge, name.as_str()),
+            };
+            let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+            for (labels, number) in samples {
+                let one = |encoder: MetricEncoder<'_>| match counts {
+                    true => ConstCounter::new(*number).encode(encoder),
+                    false => ConstGauge::new(i64::try_from(*number).unwrap_or(i64::MAX)).encode(encoder),
+                };
+                one(family.encode_family(labels)?)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -74,9 +117,9 @@ impl Page {
 pub(crate) fn render(core: &mut Core, ends: &[(&'static str, u64)]) -> Result<String, Error> {
     let states = core.finding_states()?;
     let states = states.whole.then(|| states.counts().clone());
-    let mut page = Page(String::new());
+    let mut page = Page::default();
     page.family("moire_build_info", "gauge", "1; the version is a label");
-    page.labelled("moire_build_info", "version", env!("CARGO_PKG_VERSION"), 1);
+    page.labelled("version", env!("CARGO_PKG_VERSION"), 1);
     page.one(
         "moire_start_time_seconds",
         "gauge",
@@ -91,7 +134,7 @@ pub(crate) fn render(core: &mut Core, ends: &[(&'static str, u64)]) -> Result<St
     );
     for state in ["open", "duplicate", "invalid", "fixed", "reopened"] {
         let Some(states) = &states else { break };
-        page.labelled("moire_findings", "state", state, states.get(state).copied().unwrap_or(0));
+        page.labelled("state", state, states.get(state).copied().unwrap_or(0));
     }
     for (name, help) in TOTALS {
         page.one(&format!("moire_{name}_total"), "counter", help, core.totals.stored(name));
@@ -100,7 +143,7 @@ pub(crate) fn render(core: &mut Core, ends: &[(&'static str, u64)]) -> Result<St
     explorations(core, &mut page);
     page.family("moire_certificate_end_seconds", "gauge", "When a certificate expires, by file, Unix time");
     for (file, end) in ends {
-        page.labelled("moire_certificate_end_seconds", "file", file, *end);
+        page.labelled("file", file, *end);
     }
     let (log, commits) = core.base.store.log_size();
     page.one("moire_store_log_bytes", "gauge", "Size of the findings log", log);
@@ -123,7 +166,10 @@ pub(crate) fn render(core: &mut Core, ends: &[(&'static str, u64)]) -> Result<St
         "Records that cannot be used or stored; the log and the overview name them",
         core.base.aside.count(),
     );
-    Ok(page.0)
+    let (mut registry, mut text) = (Registry::default(), String::new());
+    registry.register_collector(Box::new(page));
+    encode(&mut text, &registry).expect("a string takes everything");
+    Ok(text)
 }
 
 fn fleet(core: &Core, page: &mut Page) {
@@ -150,12 +196,12 @@ fn explorations(core: &Core, page: &mut Page) {
     page.family("moire_explorations", "gauge", "Explorations that the fleet shares, by state");
     for state in STATES {
         let count = views.iter().filter(|v| v.state == state).count();
-        page.labelled("moire_explorations", "state", state, count as u64);
+        page.labelled("state", state, count as u64);
     }
     page.family("moire_exploration_pieces", "gauge", "Pieces of explorations that are left, by state");
     let sum = |of: fn(&View) -> usize| views.iter().map(of).sum::<usize>() as u64;
-    page.labelled("moire_exploration_pieces", "state", "waiting", sum(|v| v.waiting));
-    page.labelled("moire_exploration_pieces", "state", "leased", sum(|v| v.leased));
+    page.labelled("state", "waiting", sum(|v| v.waiting));
+    page.labelled("state", "leased", sum(|v| v.leased));
 }
 
 fn campaigns(core: &Core, page: &mut Page) {
@@ -183,7 +229,7 @@ fn campaigns(core: &Core, page: &mut Page) {
     ];
     for (state, word) in states {
         let count = core.triage.runs.values().filter(|r| r.campaign.state == state).count();
-        page.labelled("moire_campaigns", "state", word, count as u64);
+        page.labelled("state", word, count as u64);
     }
     let (open, over): (Vec<&CampaignRun>, Vec<&CampaignRun>) =
         core.triage.runs.values().partition(|r| r.open());
@@ -191,7 +237,7 @@ fn campaigns(core: &Core, page: &mut Page) {
     for (name, kind, help, read) in OF_CAMPAIGNS {
         page.family(name, kind, help);
         for run in &listed {
-            page.labelled(name, "campaign", &run.campaign.name, read(run));
+            page.labelled("campaign", &run.campaign.name, read(run));
         }
     }
 }

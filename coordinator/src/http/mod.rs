@@ -25,7 +25,7 @@ use std::time::Duration;
 /// Longest time the core of a ready coordinator may take to answer.
 const READY: Duration = Duration::from_secs(2);
 /// The content type of the Prometheus text format.
-const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
+const EXPOSITION: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Builds all routes.
 fn router(control: Control, door: Arc<Door>) -> Router {

@@ -56,15 +56,14 @@ async fn say(
 
 /// Parses the samples of a page, and checks that each follows the header of its family.
 fn samples(page: &str) -> BTreeMap<String, u64> {
-    let (mut family, mut found) = ("", BTreeMap::new());
+    let (mut family, mut found) = (String::new(), BTreeMap::new());
     for line in page.lines() {
         if let Some(head) = line.strip_prefix("# TYPE ") {
             let (name, kind) = head.split_once(' ').unwrap();
-            assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
-            family = name;
+            family = if kind == "counter" { format!("{name}_total") } else { name.to_owned() };
         } else if !line.starts_with('#') {
             let (sample, number) = line.rsplit_once(' ').unwrap();
-            assert_eq!(sample.split('{').next(), Some(family), "{line}");
+            assert_eq!(sample.split('{').next(), Some(&*family), "{line}");
             let twice = found.insert(sample.to_owned(), number.parse().unwrap());
             assert_eq!(twice, None, "{line}");
         }
