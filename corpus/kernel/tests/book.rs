@@ -46,12 +46,8 @@ fn operation(form: &str) -> Option<String> {
     Some(text.trim_end_matches(';').to_owned())
 }
 
-/// What litmus texts print in their own way: a predicate has a mark, where PTX has the declaration of the register, and the
-/// updates of halves leave out the one word that PTX allows there.
+/// What litmus texts print in their own way: a predicate has a mark, where PTX has the declaration of the register.
 fn as_ptx(printed: String) -> String {
-    let half = |ty: &str| (printed.starts_with("atom") || printed.starts_with("red")) && printed.contains(ty);
-    let noftz = [".f16 ", ".f16x2 ", ".bf16x2 "].into_iter().find(|ty| half(ty));
-    let printed = noftz.map_or(printed.clone(), |ty| printed.replace(ty, &format!(".noftz{ty}")));
     printed.replace(", @%p", ", %p").replace(", @!%p", ", !%p")
 }
 

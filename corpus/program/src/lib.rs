@@ -5,6 +5,7 @@
 #[macro_use]
 mod sorts;
 
+pub mod bridge;
 pub mod canon;
 pub mod clusters;
 pub mod edit;

@@ -418,12 +418,7 @@ fn static_rules_have_places() {
     let illegal: &[u8] =
         b"moire \"t\"\n.global .b32 x;\nP0 (gpu 0, cta 0) {\n  bar.sync 16;\n  st.weak.u32 [x], 1;\n}\n";
     check(&["check", "p.litmus"], &[("p.litmus", illegal)], 2, "p.litmus:4:3: error: ");
-    check(
-        &["check", "p.litmus"],
-        &[("p.litmus", illegal)],
-        2,
-        "[barrier-number]\n4 |   bar.sync 16;\n  |   ^",
-    );
+    check(&["check", "p.litmus"], &[("p.litmus", illegal)], 2, "[form]\n4 |   bar.sync 16;\n  |   ^");
     let idle: &[u8] =
         b"moire \"t\"\n.global .b32 x;\nP0 (gpu 0, cta 0) {\n  fence.acq_rel.gpu;\n  st.weak.u32 [x], 1;\n}\n";
     check(&["check", "p.litmus"], &[("p.litmus", idle)], 0, "p.litmus:4:3: warning: ");

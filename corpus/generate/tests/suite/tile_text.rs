@@ -22,16 +22,16 @@ fn printed_programs_parse_back() {
 #[test]
 fn errors_have_a_position_and_a_reason() {
     for (instruction, says) in [
-        ("tile.st.acquire.gpu.u32 {[x], 1}", "not an order of a store"),
-        ("tile.ld.release.gpu.u32 {[x] -> r}", "not an order of a load"),
-        ("tile.ld.volatile.u32 {[x] -> r}", "not volatile"),
-        ("tile.ld.weak.global.u32 {[x] -> r}", "no state space"),
+        ("tile.st.acquire.gpu.u32 {[x], 1}", "no such order or operation"),
+        ("tile.ld.release.gpu.u32 {[x] -> r}", "no such order or operation"),
+        ("tile.ld.volatile.u32 {[x] -> r}", "is not a qualifier"),
+        ("tile.ld.weak.global.u32 {[x] -> r}", "is not a qualifier"),
         ("tile.st.weak.f16x2 {[x], 1}", "not packed"),
         ("tile.st.weak.u32 {[x] -> r, 1}", "does not fit its access"),
         ("tile.ld.weak.u32 {[x] -> r, 1, 2}", "does not fit its access"),
         ("tile.atom.relaxed.gpu.cas.u32 {[x] -> r, 1}", "does not fit its access"),
-        ("tile.atom.relaxed.gpu.inc.u32 {[x] -> r, 1}", "needs an operation"),
-        ("tile.atom.relaxed.add.u32 {[x] -> r, 1}", "needs a scope"),
+        ("tile.atom.relaxed.gpu.inc.u32 {[x] -> r, 1}", "no such order or operation"),
+        ("tile.atom.relaxed.add.u32 {[x] -> r, 1}", "no such order or operation"),
         ("tile.mask r, {}", "not an instruction of a tile block"),
         ("tile.join t, {t1 t2}", "expected `,`"),
     ] {

@@ -20,7 +20,7 @@ instructions! {
 
     #[doc = "Makes the address of the same variable in another CTA of the cluster."]
     Mapa = "mapa", section "mapa", since (80, Sm(90));
-    slots { keep space: InCluster; keep ty: AddressTy; }
+    slots { keep space: InCluster; keep ty: ClusterTy; }
     operands {
         write dst: Register = ty.width();
         known a: Source = ty.width();
@@ -30,7 +30,7 @@ instructions! {
 
     #[doc = "Tells the CTA of the cluster in which an address lies."]
     Getctarank = "getctarank", section "getctarank", since (80, Sm(90));
-    slots { keep space: InCluster; keep ty: AddressTy; }
+    slots { keep space: InCluster; keep ty: ClusterTy; }
     operands { write dst: Register = Width::Int(32); known a: Source = ty.width(); }
     rules {}
 

@@ -78,7 +78,7 @@ instructions! {
     }
     rules it {
         !mask_fits(multicast, mask.as_ref()) => refuse("a mask has 16 or 32 bits");
-        ragged(bytes) => refuse("sizes are multiples of 16");
+        ragged(bytes) => refuse("sizes are multiples of 16 below 1048576");
         !bulk_ends(dst_space, src_space) => refuse("no copy goes between these spaces");
         (dst_space == BulkSpace::Global) != (done == Completion::Group)
             => refuse("a copy to global memory ends with its group, every other with an mbarrier");
@@ -233,7 +233,7 @@ instructions! {
         hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules {
-        ragged(bytes) => refuse("sizes are multiples of 16");
+        ragged(bytes) => refuse("sizes are multiples of 16 below 1048576");
         hint.is() && last.is() => refuse("one hint at a time");
     }
 
@@ -257,7 +257,7 @@ instructions! {
         hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules {
-        ragged(bytes) => refuse("sizes are multiples of 16");
+        ragged(bytes) => refuse("sizes are multiples of 16 below 1048576");
         !matches!((dst_space, src_space), (BulkSpace::Global
             | BulkSpace::SharedCluster, BulkSpace::SharedCta))
             => refuse("it goes from this CTA to global memory or to the cluster");
@@ -290,7 +290,7 @@ instructions! {
 
 /// A size that is no multiple of 16.
 pub(super) fn ragged(bytes: &Value) -> bool {
-    bytes.imm().is_some_and(|n| n % 16 != 0)
+    bytes.imm().is_some_and(|n| n % 16 != 0 || !(0..1 << 20).contains(&n))
 }
 
 /// Whether a mask of CTAs has the bits that its word says.

@@ -15,7 +15,9 @@ instructions! {
         dst.0.braced && a.0.braced => refuse("one side is one register");
         !dst.0.braced && dst.0.items[0].reg().is_none() => refuse("the destination is a register");
         ty == Num::B128 => since(83, Any);
-        !matches!(ty, Num::Pred | Num::F32 | Num::F64) && !plain(ty) => refuse("mov has no such type");
+        ty != Num::Pred && (!plain(ty) || ty.bits() < 16 || ty == Num::F16) => refuse("mov has no such type");
+        (ty == Num::Pred || ty.float()) && matches!(a.one(), Some(Value::Symbol(..)))
+            => refuse("an address goes into a register of integers");
     }
 
     #[doc = "Computes with two sources."]
@@ -53,6 +55,9 @@ instructions! {
         (round.is_some() || exact.is_some() || ftz.is() || nan.is() || xorsign.is() || abs.is())
             && !ty.first.float()
             => refuse("rounding is of floating point");
+        form == BinaryForm::Div && ty.first.float() && round.is_none() && exact.is_none()
+            => refuse("a quotient is rounded: .rn, or .approx or .full of .f32");
+        form == BinaryForm::Div && ty.first == Num::F64 && exact.is_some() => refuse("div.f64 is exact: .rn");
         relu.is() && !matches!(form, BinaryForm::Min | BinaryForm::Max) || sat.is()
             && !matches!(form, BinaryForm::Add | BinaryForm::Sub | BinaryForm::Mul)
             => refuse("the operation has no such word");
@@ -242,7 +247,7 @@ instructions! {
         data c: Pred = ();
     }
     rules {
-        !plain(ty) || ty.bits() < 16 => refuse("selp does not take this type");
+        !plain(ty) || matches!(ty.bits(), 8 | 128) || ty == Num::F16 => refuse("selp does not take this type");
         c.negated => refuse("the predicate stands without `!`");
     }
 

@@ -15,7 +15,7 @@ instructions! {
     operands { known dst: Address = space.into(); known columns: Value = Width::Int(32); }
     rules {
         columns.imm().is_some_and(|n| !columns_fit(exclusive, n))
-            => refuse("columns are a power of two from 32 to 512, with .exclusive a multiple of 32");
+            => refuse("columns are a power of two from 32 to 512, with .exclusive any multiple of 32");
     }
 
     #[doc = "Frees columns of tensor memory."]
@@ -25,7 +25,7 @@ instructions! {
     operands { known addr: Value = Width::Int(32); known columns: Value = Width::Int(32); }
     rules {
         columns.imm().is_some_and(|n| !columns_fit(exclusive, n))
-            => refuse("columns are a power of two from 32 to 512, with .exclusive a multiple of 32");
+            => refuse("columns are a power of two from 32 to 512, with .exclusive any multiple of 32");
     }
 
     #[doc = "Gives up allocation."]
@@ -107,7 +107,7 @@ instructions! {
     operands { known dst: TensorAddress = Width::Int(32); opaque src: Value = Width::Int(64); }
     rules {
         unpacked.is() != packed.is_some() => refuse("it is .b8x16 with .b6x16_p32 or .b4x16_p64");
-        !warps_fit(shape, warps) => refuse("the shape does not go to these warps");
+        !warps_fit(shape, warps) => refuse("`.64x128b` goes to .warpx2::02_13 or .warpx2::01_23, `.32x128b` to .warpx4, others name none");
     }
 
     #[doc = "Moves rows of tensor memory down."]
@@ -151,7 +151,7 @@ instructions! {
         keep blocks: Option<ScaleVec>;
         keep ashift: Ashift;
         speed collector: Option<Collector>;
-        speed fill_b: FillB;
+        speed collector_b: Option<CollectorOfB>;
     }
     operands {
         opaque d: TensorAddress = Width::Int(32);
@@ -173,6 +173,7 @@ instructions! {
         scaled.is() && (lanes.0.is_some() || scale_d.0.is_some() || ashift.is())
             => refuse("the kinds mx take no lanes, no scale of d, and no shift");
         !blocks_fit(kind, blocks) => refuse("these blocks do not go with this kind");
+        scale_d.0.as_ref().is_some_and(|n| !(0..16).contains(&n.0)) => refuse("a scale of d is 0 to 15");
         scale_d.0.is_some() && matches!(kind, Kind::F8f6f4) => refuse("this kind takes no scale of d");
         ashift.is() && !a.is_tensor() => refuse("`.ashift` is for a first factor in tensor memory");
         ashift.is() && matches!(collector, Some(Collector::Use | Collector::Fill))
@@ -222,7 +223,7 @@ fn blocks_fit(kind: Kind, blocks: Option<ScaleVec>) -> bool {
 }
 
 fn columns_fit(exclusive: Exclusive, n: i64) -> bool {
-    (32..=512).contains(&n) && n % 32 == 0 && (exclusive.is() || n.count_ones() == 1)
+    n >= 32 && n % 32 == 0 && (exclusive.is() || (n <= 512 && n.count_ones() == 1))
 }
 
 fn warps_fit(shape: CpShape, warps: Option<CpWarps>) -> bool {

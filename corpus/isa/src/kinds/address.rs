@@ -12,6 +12,8 @@ words! {
     }
     /// Size of an address.
     AddressTy { U32 = 0 "u32"; U64 = 1 "u64"; }
+    /// Size of an address in a cluster. The sign makes no difference.
+    ClusterTy { U32 = 0 "u32"; U64 = 1 "u64"; S32 = 2 "s32"; S64 = 3 "s64"; }
     /// Shape of a matrix that a warp loads or stores.
     MatrixShape {
         M8n8 = 0 "m8n8"; M16n16 = 1 "m16n16" @ (86, Sm(100)); M8n16 = 2 "m8n16";
@@ -54,6 +56,14 @@ impl AddressTy {
     #[must_use]
     pub fn width(self) -> Width {
         Width::Int(self.bits())
+    }
+}
+
+impl ClusterTy {
+    /// What registers fit.
+    #[must_use]
+    pub fn width(self) -> Width {
+        Width::Int(if matches!(self, ClusterTy::U32 | ClusterTy::S32) { 32 } else { 64 })
     }
 }
 

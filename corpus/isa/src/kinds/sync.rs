@@ -42,7 +42,7 @@ words! {
         Conditional = 1 "phase_type::conditional" @ (93, Sm(90));
     }
     /// Many CTAs at once.
-    Multicast { Mask16 = 0 "multicast::cluster"; Mask32 = 1 "multicast::cluster::32b" @ (94, Only(&[107])); }
+    Multicast { Mask16 = 0 "multicast::cluster", "multicast::cluster::16b" @ (94, Any); Mask32 = 1 "multicast::cluster::32b" @ (94, Only(&[107])); }
     /// Reduction of a barrier.
     BarOp { Popc = 0 "popc"; And = 1 "and"; Or = 2 "or"; }
     /// Type of that reduction.

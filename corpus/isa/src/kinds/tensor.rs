@@ -66,6 +66,12 @@ words! {
         Fill = 0 "collector::a::fill"; Use = 1 "collector::a::use"; LastUse = 2 "collector::a::lastuse";
         Discard = 3 "collector::a::discard";
     }
+    /// What it does with the second factor, which only one target keeps.
+    CollectorOfB {
+        Fill = 0 "collector::b::fill" @ (94, Only(&[107])); Use = 1 "collector::b::use" @ (94, Only(&[107]));
+        LastUse = 2 "collector::b::lastuse" @ (94, Only(&[107]));
+        Discard = 3 "collector::b::discard" @ (94, Only(&[107]));
+    }
 }
 
 flags! {
@@ -77,7 +83,6 @@ flags! {
     B2 = "b2";
     BlockScale = "block_scale";
     Ashift = "ashift";
-    FillB = "collector::b::fill" @ (94, Only(&[107]));
 }
 
 impl Times {

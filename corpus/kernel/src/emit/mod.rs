@@ -172,10 +172,6 @@ fn body(out: &mut Module, program: &Program, t: usize, lowered: Lowered) -> Resu
 
 /// Adjusts the text of an instruction from native text to PTX.
 fn worded(text: String, op: &Op) -> String {
-    // The assembler requires the word, although additions do this anyway.
-    if matches!(op, Op::Rmw { op: AtomOp::Add, ty: Ty::F(16) | Ty::F16x2 | Ty::Bf16x2, .. }) {
-        return text.replacen(".add.", ".add.noftz.", 1);
-    }
     // In PTX the predicate that ignores the source of a copy has no mark.
     if matches!(op, Op::AsyncCopy(AsyncCopy::Small(_))) { text.replacen(", @", ", ", 1) } else { text }
 }

@@ -2,13 +2,12 @@
 //!
 //! Labels and registers are local to their braces (PTX ISA 9.2, 4.4 and 9.7.14.1).
 
-use super::bridge;
 use super::function::Functions;
 use super::inline::Calls;
 use super::module::{Kernel, NESTING, Statement, What};
 use super::variable::{small, type_of, variable};
 use moire_isa::Instr;
-use moire_program::ir::{Guard, Reg};
+use moire_program::ir::{Control, Guard, Op, Reg};
 use moire_program::limits::INSTRUCTIONS;
 use moire_program::text::build::{Builder, ThreadBuilder};
 use moire_program::text::scan::{Parsed, Scan, Spot, closest};
@@ -351,7 +350,11 @@ impl Body<'_, '_> {
         if matches!(instr, Instr::Ret(_) | Instr::Exit(_)) {
             return Ok(What::Exit);
         }
-        let Some(op) = bridge::op(instr) else { return Ok(What::Plain(Box::new(instr.clone()))) };
+        // The run ahead computes exchanges between lanes itself.
+        let of_litmus = |op: &Op| !matches!(op, Op::Control(Control::Collective(_)));
+        let Some(op) = moire_program::bridge::op(instr).filter(of_litmus) else {
+            return Ok(What::Plain(Box::new(instr.clone())));
+        };
         self.thread.push(self.scan, spot, guard, op.clone())?;
         Ok(What::Core(op))
     }

@@ -5,7 +5,6 @@
 
 mod body;
 mod book;
-mod bridge;
 mod declare;
 mod function;
 mod inline;
@@ -15,12 +14,12 @@ mod sort;
 mod special;
 mod variable;
 
-pub(crate) use bridge::parts::{element as reg, float, numeric, scope, space, ty};
 pub use module::{KERNELS, Kernel, Module, NESTING, Param, Statement, Variable, What};
 pub(crate) use sort::{Sort, Sum, Updated, sort};
 pub use special::Special;
 
 use moire_isa::{Instr, Role, Value};
+pub(crate) use moire_program::bridge::parts::{element as reg, float, numeric, scope, space, ty};
 use moire_program::limits::{MANGLED_BYTES, TEXT_BYTES};
 use moire_program::text::ParseError;
 use moire_program::text::scan::{Comments, Scan};

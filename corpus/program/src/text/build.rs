@@ -51,6 +51,13 @@ impl ThreadBuilder {
         }
     }
 
+    /// A thread whose registers are known by their names.
+    pub fn of(thread: Thread) -> Self {
+        let named = thread.regs.iter().enumerate().map(|(n, reg)| (reg.name.clone(), Reg::at(n))).collect();
+        let new = Self::new(&thread.name, thread.place);
+        ThreadBuilder { thread, regs: named, ..new }
+    }
+
     /// The register with this name, if it is visible here.
     pub fn known(&self, name: &str) -> Option<Reg> {
         self.regs.get(name).copied()
@@ -264,6 +271,13 @@ impl Builder {
             },
             names: BTreeMap::new(),
         }
+    }
+
+    /// A program whose memory is known by its names.
+    pub fn of(program: Program) -> Self {
+        let name = |(n, symbol): (usize, &Symbol)| (symbol.name.clone(), SymbolId::at(n));
+        let names = program.symbols.iter().enumerate().map(name).collect();
+        Builder { program, names }
     }
 
     /// The symbol with this name.

@@ -15,8 +15,8 @@ pub mod scan;
 pub use diagnostic::{Diagnostic, ParseError, Severity};
 pub use expect::{expectations, expecting};
 pub(crate) use print::lanes_words;
+pub(crate) use print::term_text;
 pub use print::{instruction, print};
-pub(crate) use print::{term_text, type_name};
 
 use crate::ir::Program;
 use crate::limits::TEXT_BYTES;

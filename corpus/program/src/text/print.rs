@@ -13,11 +13,6 @@ mod words;
 
 pub use instruction::instruction;
 
-pub(super) use control::{EXCHANGES, REDUCTIONS, WGMMA_TYPES};
-pub(super) use copy::TILE_MODES;
-pub(super) use proxy::{RESTRICTIONS, TENSORMAP_FIELDS};
-pub(super) use tensor::{COLLECTOR_USES, COPY_SHAPES, MMA_KINDS, MOVE_SHAPES, SCALE_SIZES};
-pub(crate) use words::type_name;
 pub(super) use words::{ALU_OPS, ATOM_OPS, CMP_OPS};
 
 use crate::ir::*;

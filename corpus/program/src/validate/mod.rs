@@ -1,4 +1,4 @@
-//! Static validation: finds instructions that the reader accepts although they are illegal or suspicious.
+//! Static validation: finds instructions that are illegal or suspicious.
 //!
 //! There are three kinds of rule. A [`RuleKind::PtxasEqual`] rule refuses exactly what NVIDIA's assembler refuses. Its source
 //! is the assembler: every line of `tests/data/ptxas.csv` of `corpus/generate` was put into a kernel with registers of
@@ -6,18 +6,17 @@
 //! and `s` (.shared), `.version 9.5`, `.target sm_100a`, and given to `ptxas -arch sm_100a -O0` in the version that the
 //! row names. `error` means a diagnostic for that line, `ok` an exit status of 0. The tests compare [`validate`] with each
 //! row. Left out are two forms on which that assembler crashes (`ld.v8` of 8- and 16-bit elements, and `atom.cas.b128`
-//! with two immediates) and forms that the reader refuses because nothing models them (layout v1 of mbarriers, pending
-//! counts, a literal for a state). A [`RuleKind::Unclear`] rule refuses a text that could mean two things. A
-//! [`RuleKind::Lint`] rule is advice. Neither is ever compared.
+//! with two immediates) and forms that no text has a meaning for (layout v1 of mbarriers, a literal for a state). A
+//! [`RuleKind::Unclear`] rule refuses a text that could mean two things. A [`RuleKind::Lint`] rule is advice. Neither is
+//! ever compared.
 //!
-//! Rules of the first kind do not judge notations that PTX does not have, see [`notation`]. Registers here are untyped:
-//! the lint `register-width` checks that one declaration fits all uses. The reader drops qualifiers without a meaning in
-//! the model (`.noftz`, `.aligned`); they are not judged.
+//! What one instruction may look like, the book of instructions says. It reads litmus texts, and the rule `form` asks it
+//! about programs that were drawn or changed. Rules of the first kind do not judge notations that PTX does not have, see
+//! [`notation`]. Registers here are untyped: the lint `register-width` checks that one declaration fits all uses.
 
 mod access;
 mod barriers;
 mod condition;
-mod copy;
 mod form;
 mod ignored;
 mod memory;
@@ -42,16 +41,11 @@ pub use targets::{Target, targets};
 /// All remarks of the rules about `program`: errors first, each group in the order of the text.
 pub fn validate(program: &Program) -> Vec<Diagnostic> {
     let mut report = Report::new(program);
+    let forms = form::Forms::of(program);
     for thread in &program.threads {
+        forms.check(&mut report, thread);
         for instr in &thread.body {
-            // The number of a barrier can be judged even if its count cannot.
-            let counted = matches!(instr.op, Op::Bar { instance: None, .. });
-            if counted || notation(&instr.op).is_none() {
-                form::check(&mut report, thread, instr);
-                operands::check(&mut report, thread, instr);
-            }
-            tensor::check(&mut report, thread, instr);
-            copy::check(&mut report, thread, instr);
+            operands::check(&mut report, thread, instr);
             places::check(&mut report, thread, instr);
             barriers::lanes_said(&mut report, thread, instr);
         }

@@ -1,5 +1,4 @@
-//! Rules for operands: state spaces, addresses as values, literals. All are `PtxasEqual` except the lint on literals that
-//! are too wide.
+//! State spaces of addresses, which a register can have of a text, and the lint on literals that are too wide.
 
 use super::report::Report;
 use crate::ir::*;
@@ -14,32 +13,11 @@ pub(super) fn check(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
     }
     let (ty, values) = values(&instr.op);
     for value in values {
-        match value {
-            Operand::Address(_) => {
-                let integer = !matches!(ty, Some(Ty::Pred | Ty::F(_) | Ty::F16x2 | Ty::Bf16x2));
-                if !(integer && matches!(instr.op, Op::Mov { .. })) {
-                    let hint = Some("first `mov.u64 r, name`".to_owned());
-                    report.at("symbol-operand", thread, instr, "a name is not a value here", hint);
-                }
-            }
-            Operand::Imm(n) => match ty {
-                Some(Ty::F(_) | Ty::F16x2 | Ty::Bf16x2) => {
-                    let hint = Some("load the bits into a register with mov.b32 or mov.b64".to_owned());
-                    report.at(
-                        "float-immediate",
-                        thread,
-                        instr,
-                        "a floating-point operand cannot be an integer literal",
-                        hint,
-                    );
-                }
-                Some(ty) if !fits(n, ty) => {
-                    let what = format!("{n} does not fit {} bits", ty.bytes() * 8);
-                    report.at("truncated-immediate", thread, instr, &what, None);
-                }
-                _ => {}
-            },
-            Operand::Reg(_) => {}
+        if let (Some(ty), Operand::Imm(n)) = (ty, value)
+            && !fits(n, ty)
+        {
+            let what = format!("{n} does not fit {} bits", ty.bytes() * 8);
+            report.at("truncated-immediate", thread, instr, &what, None);
         }
     }
 }
@@ -52,15 +30,7 @@ pub(super) fn address(
     address: Address,
 ) {
     match address.base {
-        Operand::Imm(_) => {
-            report.at(
-                "absolute-address",
-                thread,
-                instr,
-                "a number is not an address",
-                Some("use a name".into()),
-            );
-        }
+        Operand::Imm(_) => {}
         Operand::Address(symbol) => {
             let symbol = &report.program.symbols[symbol.index()];
             let object = report.program.objects[symbol.object.index()].space;
@@ -106,15 +76,9 @@ fn values(op: &Op) -> (Option<Ty>, Vec<Operand>) {
         Op::Store { ty, src, .. } => (Some(*ty), src.clone()),
         Op::Rmw { ty, a, b, .. } => (Some(*ty), std::iter::once(*a).chain(*b).collect()),
         Op::MultimemStore { ty, src, .. } | Op::MultimemRed { ty, src, .. } => (Some(*ty), vec![*src]),
-        Op::Bar { id, count, .. } => (None, std::iter::once(*id).chain(*count).collect()),
-        Op::WarpSync { mask } => (None, vec![*mask]),
-        Op::Mbarrier(m) => (None, m.operands()),
-        Op::Mapa { rank, .. } => (None, vec![*rank]),
-        Op::Load { .. } | Op::MultimemLoad { .. } | jump_op!() => (None, Vec::new()),
-        fence_op!() => (None, Vec::new()),
-        Op::ClusterArrive { .. } | Op::ClusterWait | Op::Tile(_) | Op::Control(_) => (None, Vec::new()),
-        unit_op!() => (None, Vec::new()),
-        Op::Book(_) => (None, Vec::new()),
+        Op::Load { .. } | Op::MultimemLoad { .. } | jump_op!() | Op::Mbarrier(_) => (None, Vec::new()),
+        fence_op!() | barrier_op!() | Op::Mapa { .. } => (None, Vec::new()),
+        Op::Tile(_) | Op::Control(_) | unit_op!() | Op::Book(_) => (None, Vec::new()),
     }
 }
 

@@ -37,66 +37,10 @@ const fn lint(id: &'static str, doc: &'static str, source: &'static str) -> Rule
 }
 
 /// Every rule, those of the assembler first.
-pub const RULES: [Rule; 39] = [
-    ptxas(
-        "access-type",
-        "ld and st move integers, bits, .f32 and .f64, not .pred or .f16",
-        "ptxas; PTX 9.7.9.8, 9.7.9.12",
-    ),
-    ptxas(
-        "vector-width",
-        "a vector has at most 128 bits, in .global memory 256 bits of 32- or 64-bit elements",
-        "ptxas; PTX 9.7.9.8",
-    ),
-    ptxas("mmio-form", "a mmio access is scalar and not in shared memory", "ptxas; PTX 8.4.1"),
-    ptxas(
-        "update-type",
-        "atom and red have each operation for some types only",
-        "ptxas; PTX 9.7.13.5, 9.7.13.7",
-    ),
-    ptxas("red-form", "red has no exch and no cas, and is relaxed or release", "ptxas; PTX 9.7.13.7"),
-    ptxas(
-        "multimem-form",
-        "multimem instructions have each operation and order for some types only",
-        "ptxas; PTX 9.7.9.14",
-    ),
+pub const RULES: [Rule; 23] = [
+    ptxas("form", "PTX has no such form of the instruction", "ptxas; the book of instructions, `moire-isa`"),
     ptxas("state-space", "the state space of an access is that of the memory it names", "ptxas; PTX 5.1"),
-    ptxas("absolute-address", "an address is a name or a register, not a number", "ptxas"),
-    ptxas(
-        "symbol-operand",
-        "only mov, at an integer type, turns the address of a name into a value",
-        "ptxas; PTX 6.6",
-    ),
-    ptxas("float-immediate", "an integer literal cannot be a floating-point operand", "ptxas; PTX 4.5.2"),
-    ptxas(
-        "arithmetic-type",
-        "arithmetic, comparison and moves exist for some types only",
-        "ptxas; PTX 9.7.1",
-    ),
-    ptxas("barrier-number", "a CTA has the barriers 0 to 15", "ptxas; PTX 9.7.13.1"),
-    ptxas("arrive-count", "bar.arrive names a positive number of threads", "ptxas; PTX 9.7.13.1"),
-    ptxas(
-        "proxy-fence",
-        "the fence of the tensormap proxy is one-sided and names a range",
-        "ptxas; PTX 9.7.13.4",
-    ),
-    ptxas(
-        "tensor-form",
-        "tensor-core instructions have each shape, kind and modifier in some combinations only",
-        "ptxas; PTX 9.7.15, 9.7.16",
-    ),
-    ptxas(
-        "tensor-columns",
-        "columns of tensor memory are allocated by powers of two from 32 to 512, exclusively by multiples of 32",
-        "ptxas; PTX 9.7.16.7",
-    ),
     ptxas("cta-group", "a kernel is for single CTAs or for pairs, not for both", "ptxas; PTX 9.7.16.5"),
-    ptxas(
-        "copy-form",
-        "asynchronous copies have each space, size, mode and operation in some combinations only",
-        "ptxas; PTX 9.7.9.25",
-    ),
-    ptxas("fence-form", "a one-sided proxy fence exists for certain memory only", "ptxas; PTX 9.7.13.4"),
     ptxas("target", "some architecture has every instruction of the program", "ptxas"),
     unclear(
         "ambiguous-warp",

@@ -83,7 +83,8 @@ fn the_rules_agree_with_the_assembler_on_each_target() {
     assert!(wrong.is_empty(), "{} rows differ:\n{}", wrong.len(), wrong.join("\n"));
     println!("{} refused, {} accepted somewhere", compared[0], compared[1]);
     assert!(compared[0] > 1500 && compared[1] > 900, "{compared:?}");
-    for id in ["tensor-form", "tensor-columns", "cta-group", "copy-form", "fence-form"] {
+    // The book refuses most forms; what is beyond one instruction, or has no type in a text, is left to the rules.
+    for id in ["cta-group", "register-width", "target"] {
         assert!(rules.contains_key(id) && rule(id).is_some(), "no recorded answer concerns {id}");
     }
 }

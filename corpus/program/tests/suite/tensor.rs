@@ -7,11 +7,15 @@ use moire_program::tensor::*;
 use moire_program::text::{Format, Severity, parse, print};
 use moire_program::validate::{Target, notation, targets, validate};
 
-fn program(threads: &str) -> Program {
+fn read(threads: &str) -> Result<Program, String> {
     let text = format!(
         "moire \"k\"\n.tmem t[128];\n.tmem u[64];\n.shared .b8 a[8192];\n.shared .b64 bar;\n.global .b8 g[256];\n{threads}\n"
     );
-    let program = parse(&text, Format::Native).unwrap_or_else(|e| panic!("{threads}: {e}"));
+    parse(&text, Format::Native).map_err(|e| e.to_string())
+}
+
+fn program(threads: &str) -> Program {
+    let program = read(threads).unwrap_or_else(|e| panic!("{threads}: {e}"));
     assert_eq!(parse(&print(&program), Format::Native).unwrap(), program);
     program
 }
@@ -229,8 +233,15 @@ fn a_kernel_has_one_kind_of_cta_group() {
 #[test]
 fn addresses_are_in_the_space_of_their_instruction() {
     let wrong = |line: &str| {
-        let p = program(&format!("P0 (gpu 0, cta 0) {{ {line}; }}"));
-        validate(&p).iter().any(|d| d.rule == Some("state-space"))
+        let p = read(&format!("P0 (gpu 0, cta 0) {{ {line}; }}"));
+        p.map_or_else(
+            |refused| {
+                ["another state space", "not in tensor memory", "a register stands here"]
+                    .iter()
+                    .any(|w| refused.contains(w))
+            },
+            |p| validate(&p).iter().any(|d| d.rule == Some("state-space")),
+        )
     };
     for (bad, good) in [
         ("tcgen05.ld.sync.aligned.32x32b.x1.b32 {r}, [a]", "tcgen05.ld.sync.aligned.32x32b.x1.b32 {r}, [t]"),
@@ -279,13 +290,13 @@ fn refusals_say_what_is_expected() {
     };
     refused("tcgen05.wiat::ld.sync.aligned", "did you mean `tcgen05.wait::ld`?");
     refused("tcgen05.wait::ld.sync", "needs .aligned");
-    refused("tcgen05.cp.cta_group::1.64x128b [t], d", "64x128b.warpx2::02_13");
-    refused("tcgen05.mma.kind::f16 [t], d, d, i, 1", "needs .cta_group");
+    refused("tcgen05.cp.cta_group::1.64x128b [t], d", ".warpx2::02_13");
+    refused("tcgen05.mma.kind::f16 [t], d, d, i, 1", "needs .cta_group::1 or .cta_group::2");
     refused("tcgen05.mma.cta_group::1.kind::f16 [t], s, d, i, 1", "desc(name, bytes)");
-    refused("tcgen05.ld.sync.aligned.32x32b.x1.b32 {r}, [0]", "declared with .tmem");
+    refused("tcgen05.ld.sync.aligned.32x32b.x1.b32 {r}, [0]", "a number is an address in .local alone");
     refused("tcgen05.ld.sync.aligned.32x32b.x1.b32 {r}, [t+lane 128]", "out of range");
     refused("tcgen05.fence::after_thread_sync.sync", "is not a qualifier");
-    refused("cp.async.bulk.shared::cta.global.bulk_group [s], [s], 16", "mbarrier");
+    refused("cp.async.bulk.shared::cta.global.bulk_group [s], [s], 16", "another state space");
     refused("fence.proxy.async::generic.acquire.cluster", ".sync_restrict");
     let declared =
         |text: &str| parse(&format!("moire \"k\" {text}"), Format::Native).expect_err(text).to_string();

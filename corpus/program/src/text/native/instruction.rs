@@ -1,54 +1,18 @@
 //! Reads one instruction: dispatches on its mnemonic.
 
-use super::access::{load, multimem, store, update};
 use super::arithmetic::{arithmetic, branch, mov, selp, setp};
-use super::book::book;
-use super::collective::{matches, redux, shuffle, vote};
-use super::control::{cluster_launch, elect, grid_dependency, ignored, wgmma};
-use super::copy::{copy, remote};
-use super::mbarrier::{mapa, mbarrier};
-use super::proxy::tensormap;
+use super::book::{book, read};
+use super::notation::Notes;
 use super::reader::Reader;
-use super::sync::{barrier, fence, membar};
-use super::tensor::tcgen05;
+use super::sync::{barrier, proxy_fence};
 use super::tile::tile_block;
 use crate::ir::*;
 use crate::text::build::{Builder, ThreadBuilder};
 use crate::text::print::ALU_OPS;
-use crate::text::scan::{Parsed, Scan, Spot, closest};
+use crate::text::scan::{Comments, Parsed, Scan, Spot};
 
-/// Mnemonics that litmus texts and PTX modules share.
-pub const CORE: [&str; 26] = [
-    "ld",
-    "st",
-    "atom",
-    "red",
-    "multimem",
-    "fence",
-    "membar",
-    "bar",
-    "barrier",
-    "mbarrier",
-    "mapa",
-    "tcgen05",
-    "cp",
-    "wgmma",
-    "tensormap",
-    "elect",
-    "griddepcontrol",
-    "clusterlaunchcontrol",
-    "setmaxnreg",
-    "nanosleep",
-    "pmevent",
-    "prefetch",
-    "prefetchu",
-    "bra",
-    "ret",
-    "exit",
-];
-
-/// Reads one instruction without its guard and its semicolon; PTX modules use it too. `text` is the mnemonic with its
-/// qualifiers, already read: it starts at `at` and ends at the cursor.
+/// Reads one instruction without its guard and its semicolon. `text` is the mnemonic with its qualifiers, already read: it
+/// starts at `at` and ends at the cursor.
 pub fn instruction(
     scan: &mut Scan<'_>,
     builder: &Builder,
@@ -60,67 +24,41 @@ pub fn instruction(
     dispatch(&mut Reader { scan, builder, thread, at, spot, guard }, text)
 }
 
+/// The book reads all but what has a meaning of its own in litmus texts: values have no types there, a name is a number, the
+/// threads of a barrier are those of the text, any two proxies may be fenced.
 fn dispatch(r: &mut Reader<'_, '_>, text: &str) -> Parsed<()> {
-    if moire_isa::entry_of(text).is_some_and(|(_, entry)| TOLD.contains(&entry.tag)) {
-        return book(r);
-    }
-    let parts: Vec<&str> = text.split('.').collect();
-    let quals = &parts[1..];
-    match parts[0] {
-        "ld" => load(r, Proxy::Generic, quals),
-        "tld" => load(r, Proxy::Texture, quals),
-        "suld" => load(r, Proxy::Surface, quals),
-        "ldc" | "cold" => load(r, Proxy::Constant, quals),
-        "st" if quals.first() == Some(&"async") => remote(r, false, &quals[1..]),
-        "st" => store(r, Proxy::Generic, quals),
-        "sust" => store(r, Proxy::Surface, quals),
-        "atom" => update(r, Proxy::Generic, false, quals),
-        "suatom" => update(r, Proxy::Surface, false, quals),
-        "red" if quals.first() == Some(&"async") => remote(r, true, &quals[1..]),
-        "red" => update(r, Proxy::Generic, true, quals),
-        "sured" => update(r, Proxy::Surface, true, quals),
-        "multimem" => multimem(r, quals),
-        "fence" => fence(r, quals),
-        "membar" => membar(r, quals),
-        "bar" => barrier(r, quals),
-        "barrier" => {
-            let quals: Vec<&str> = quals.iter().copied().filter(|w| *w != "aligned").collect();
-            barrier(r, &quals)
+    let (name, rest) = text.split_once('.').unwrap_or((text, ""));
+    let quals: Vec<&str> = rest.split('.').filter(|word| !word.is_empty()).collect();
+    match (name, &quals[..]) {
+        ("bar" | "barrier", [first, ..]) if !matches!(*first, "cluster" | "warp") => {
+            barrier(r, name == "barrier", &quals)
         }
-        "mbarrier" => mbarrier(r, quals),
-        "mapa" => mapa(r, quals),
-        "tcgen05" => tcgen05(r, quals),
-        "cp" => copy(r, quals),
-        "wgmma" => wgmma(r, quals),
-        "tensormap" => tensormap(r, quals),
-        "tile" => tile_block(r, quals),
-        "elect" => elect(r, quals),
-        "vote" => vote(r, quals),
-        "shfl" => shuffle(r, quals),
-        "match" => matches(r, quals),
-        "redux" => redux(r, quals),
-        "griddepcontrol" => grid_dependency(r, quals),
-        "clusterlaunchcontrol" => cluster_launch(r, quals),
-        name @ ("setmaxnreg" | "nanosleep" | "pmevent" | "prefetch" | "prefetchu") => ignored(r, name, quals),
-        "bra" => branch(r),
-        "exit" | "ret" => r.push(Op::Exit),
-        "mov" => mov(r, quals),
-        "setp" => setp(r, quals),
-        "selp" => selp(r, quals),
-        word => match ALU_OPS.iter().find(|(w, _)| *w == word) {
-            Some((_, op)) => arithmetic(r, *op, quals),
-            None => unknown(r, word),
+        ("fence", ["proxy", proxies @ ..]) if !proxies.is_empty() && proxy_fence(r, proxies)? => Ok(()),
+        ("tile", _) => tile_block(r, &quals),
+        ("bra", _) => branch(r),
+        ("mov", _) => mov(r, &quals),
+        ("setp", _) => setp(r, &quals),
+        ("selp", _) => selp(r, &quals),
+        _ => match ALU_OPS.iter().find(|(word, _)| *word == name) {
+            Some((_, op)) => arithmetic(r, *op, &quals),
+            None => book(r, text),
         },
     }
 }
 
-fn unknown(r: &Reader<'_, '_>, word: &str) -> Parsed<()> {
-    let mut known = CORE.to_vec();
-    known.extend([
-        "mov", "setp", "selp", "tld", "suld", "sust", "ldc", "tile", "vote", "shfl", "match", "redux",
-    ]);
-    known.extend(ALU_OPS.iter().map(|(w, _)| *w));
-    let hint = closest(word, &known)
-        .map_or_else(|| format!("known are {}", known.join(", ")), |k| format!("did you mean `{k}`?"));
-    r.fail(format!("`{word}` is not an instruction this reader knows"), Some(hint))
+/// Whether the book takes an instruction, printed without a guard.
+///
+/// # Errors
+/// What the book says against it.
+pub fn form(builder: &Builder, thread: &mut ThreadBuilder, text: &str) -> Parsed<()> {
+    let mut scan = Scan::new(text, Comments::C);
+    scan.longest = text.len();
+    let spot = scan.spot();
+    let name = scan.word("an instruction", ".:")?;
+    let mut reader = Reader { scan: &mut scan, builder, thread, at: 0, spot, guard: None };
+    let (_, own) = read(&mut reader, name, &mut Notes::default())?;
+    match own.beyond() {
+        Some(message) => Err(scan.error_at(0, message.to_owned(), None)),
+        None => Ok(()),
+    }
 }

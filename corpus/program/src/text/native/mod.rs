@@ -9,25 +9,16 @@
 //! ~exists (P1:r0 == 1 /\ P1:r1 == 0)
 //! ```
 
-mod access;
 mod arithmetic;
 mod book;
-mod collective;
 mod condition;
-mod control;
-mod copy;
 mod declare;
 mod instruction;
-mod mbarrier;
-mod operands;
-mod product;
-mod proxy;
+mod notation;
 mod qualifiers;
 mod reader;
 mod sync;
-mod tensor;
 mod tile;
-mod words;
 
 use super::ParseError;
 use super::build::{Builder, ThreadBuilder};
@@ -36,7 +27,7 @@ use crate::ir::*;
 use crate::limits::REPEATS;
 use condition::condition;
 use declare::{declaration, named};
-pub use instruction::{CORE, instruction};
+pub use instruction::{form, instruction};
 use reader::register;
 
 /// Reads one file.

@@ -66,19 +66,6 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Reads one item, or several in braces.
-    pub(super) fn list<T>(&mut self, one: fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
-        if !self.scan.take("{") {
-            return Ok(vec![one(self)?]);
-        }
-        let mut out = vec![one(self)?];
-        while self.scan.take(",") {
-            out.push(one(self)?);
-        }
-        self.scan.expect("}")?;
-        Ok(out)
-    }
-
     /// Reads a number between `least` and `most`, both included. `what` begins the message: "a lane of".
     pub(super) fn range(&mut self, what: &str, least: i128, most: i128) -> Parsed<i128> {
         self.scan.rest();
@@ -91,17 +78,6 @@ impl Reader<'_, '_> {
         Err(self.scan.error_at(at, format!("{what} {n} is out of range"), Some(hint)))
     }
 
-    /// Reads a register or a number. `what` and `hint` are for the message that refuses a name.
-    pub(super) fn value(&mut self, what: &str, hint: &str) -> Parsed<Operand> {
-        match self.operand()? {
-            Operand::Address(_) => self.fail(
-                format!("a name cannot be the {what}"),
-                Some(format!("write {hint}, or use a register")),
-            ),
-            operand => Ok(operand),
-        }
-    }
-
     /// Takes `name(`, the start of a notation such as `desc(x, 16)`, if it comes next.
     pub(super) fn call(&mut self, name: &str) -> bool {
         let mut ahead = self.scan.clone();
@@ -110,14 +86,6 @@ impl Reader<'_, '_> {
             *self.scan = ahead;
         }
         hit
-    }
-
-    /// Reads registers in braces.
-    pub(super) fn vector(&mut self) -> Parsed<Vec<Reg>> {
-        if !self.scan.peek("{") {
-            return Err(self.scan.expected("a vector such as `{r0, r1}`"));
-        }
-        self.list(Self::reg)
     }
 }
 

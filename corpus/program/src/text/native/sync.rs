@@ -1,95 +1,34 @@
-//! Fences and barriers.
+//! Fences between proxies of the published model, and barriers whose threads are those of the text.
 
-use super::proxy::proxy_order;
-use super::qualifiers::scope_of;
 use super::reader::Reader;
 use crate::ir::*;
-use crate::text::scan::{Parsed, closest};
+use crate::text::scan::Parsed;
 
-pub(super) fn fence(r: &mut Reader<'_, '_>, words: &[&str]) -> Parsed<()> {
-    match words {
-        ["mbarrier_init", "release", "cluster"] => return r.push(Op::MbarrierInitFence),
-        ["mbarrier_init", ..] => {
-            let hint = "its one form is fence.mbarrier_init.release.cluster".to_owned();
-            return r.fail("this is not a form of fence.mbarrier_init".into(), Some(hint));
-        }
-        _ => {}
-    }
-    if proxy_order(r, words)? {
-        return Ok(());
-    }
-    if let ["proxy", kinds @ ..] = words {
-        let mut out = Vec::new();
-        for kind in kinds {
-            out.push(match *kind {
-                "alias" => ProxyFence::Alias,
-                "texture" => ProxyFence::Of(Proxy::Texture),
-                "surface" => ProxyFence::Of(Proxy::Surface),
-                "constant" => ProxyFence::Of(Proxy::Constant),
-                "generic" => ProxyFence::Of(Proxy::Generic),
-                "async" => ProxyFence::Of(Proxy::Async),
-                "tensormap" => ProxyFence::Of(Proxy::Tensormap),
-                other => {
-                    return r.fail(
-                        format!("`fence.proxy.{other}` is not known"),
-                        Some("known are alias, async, texture, surface, constant, generic".into()),
-                    );
-                }
-            });
-        }
-        if out.is_empty() {
-            return r
-                .fail("fence.proxy needs a proxy".into(), Some("for example `fence.proxy.alias`".into()));
-        }
-        return r.push(Op::ProxyFence(out));
-    }
-    let (mut order, mut scope) = (None, None);
-    for word in words {
-        let old = match (*word, scope_of(word)) {
-            (_, Some(s)) => scope.replace(s).is_some(),
-            ("sc", _) => order.replace(FenceOrder::Sc).is_some(),
-            ("acq_rel", _) => order.replace(FenceOrder::AcqRel).is_some(),
-            ("acquire", _) => order.replace(FenceOrder::Acquire).is_some(),
-            ("release", _) => order.replace(FenceOrder::Release).is_some(),
-            (other, _) => {
-                let known = ["sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys", "proxy"];
-                let hint = closest(other, &known).map(|k| format!("did you mean `.{k}`?"));
-                return r.fail(format!("`.{other}` is not a qualifier of fence"), hint);
-            }
-        };
-        if old {
-            return r.fail(format!("`.{word}` follows another qualifier of its kind"), None);
-        }
-    }
-    let order = order.unwrap_or(FenceOrder::AcqRel);
-    match scope {
-        Some(scope) => r.push(Op::Fence { order, scope }),
-        None => r.fail("a fence needs a scope".into(), Some("add .cta, .cluster, .gpu or .sys".into())),
-    }
-}
-
-pub(super) fn membar(r: &mut Reader<'_, '_>, words: &[&str]) -> Parsed<()> {
-    let scope = match words {
-        ["cta"] => Scope::Cta,
-        ["gl"] => Scope::Gpu,
-        ["sys"] => Scope::Sys,
-        _ => return r.fail("expected membar.cta, membar.gl or membar.sys".into(), None),
+/// Reads a fence between proxies if the words behind `fence.proxy` are proxies. Returns whether they are.
+pub(super) fn proxy_fence(r: &mut Reader<'_, '_>, words: &[&str]) -> Parsed<bool> {
+    let of = |word: &&str| match *word {
+        "alias" => Some(ProxyFence::Alias),
+        "texture" => Some(ProxyFence::Of(Proxy::Texture)),
+        "surface" => Some(ProxyFence::Of(Proxy::Surface)),
+        "constant" => Some(ProxyFence::Of(Proxy::Constant)),
+        "generic" => Some(ProxyFence::Of(Proxy::Generic)),
+        "async" => Some(ProxyFence::Of(Proxy::Async)),
+        "tensormap" => Some(ProxyFence::Of(Proxy::Tensormap)),
+        _ => None,
     };
-    r.push(Op::Fence { order: FenceOrder::Sc, scope })
+    match words.iter().map(of).collect() {
+        Some(proxies) => r.push(Op::ProxyFence(proxies)).map(|()| true),
+        None => Ok(false),
+    }
 }
 
-pub(super) fn barrier(r: &mut Reader<'_, '_>, words: &[&str]) -> Parsed<()> {
-    let words: Vec<&str> = words.iter().copied().filter(|w| *w != "cta").collect();
+/// Reads a barrier of a CTA; `aligned` says that its name is `barrier`, which takes that word.
+pub(super) fn barrier(r: &mut Reader<'_, '_>, aligned: bool, words: &[&str]) -> Parsed<()> {
+    let dropped = |word: &str| word == "cta" || (aligned && word == "aligned");
+    let words: Vec<&str> = words.iter().copied().filter(|w| !dropped(w)).collect();
     let instance = words.first().and_then(|w| w.strip_prefix("instance")).and_then(|n| n.parse().ok());
     let words = if instance.is_some() { &words[1..] } else { &words[..] };
     match words {
-        ["cluster", "arrive"] | ["cluster", "arrive", "release"] => r.push(Op::ClusterArrive { relaxed: false }),
-        ["cluster", "arrive", "relaxed"] => r.push(Op::ClusterArrive { relaxed: true }),
-        ["cluster", "wait"] | ["cluster", "wait", "acquire"] => r.push(Op::ClusterWait),
-        ["warp", "sync"] => {
-            let mask = r.operand()?;
-            r.push(Op::WarpSync { mask })
-        }
         ["sync"] | ["arrive"] => {
             let id = r.operand()?;
             let count = if r.scan.take(",") { Some(r.operand()?) } else { None };
@@ -108,7 +47,11 @@ pub(super) fn barrier(r: &mut Reader<'_, '_>, words: &[&str]) -> Parsed<()> {
             };
             reduction(r, op, instance)
         }
-        _ => r.fail("this is not a barrier instruction".into(), Some("known are bar.sync, bar.arrive, bar.red, bar.warp.sync, barrier.cluster.arrive, barrier.cluster.wait".into())),
+        _ => {
+            let hint = "known are bar.sync, bar.arrive, bar.red, bar.warp.sync, barrier.cluster.arrive, \
+                        barrier.cluster.wait";
+            r.fail("this is not a barrier instruction".into(), Some(hint.into()))
+        }
     }
 }
 

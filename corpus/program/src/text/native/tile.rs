@@ -11,13 +11,10 @@
 //! An element is `@mask [address] -> register, operands`. The operands are the value of a store or an atomic, the compared
 //! and the new value of a cas, or the padding of a load. `.cta` is the tile block, `.gpu` the device.
 
-use super::qualifiers::Takes;
+use super::qualifiers::{Qualifiers, Takes};
 use super::reader::Reader;
 use crate::ir::*;
 use crate::text::scan::Parsed;
-
-/// Qualifiers of a tile access: order and scope. An atomic also has an operation.
-const TILE: Takes = Takes { access: true, mmio: false, vector: false, op: false, lo: false };
 
 pub(super) fn tile_block(r: &mut Reader<'_, '_>, words: &[&str]) -> Parsed<()> {
     let op = match words {
@@ -57,22 +54,18 @@ fn chosen(r: &mut Reader<'_, '_>) -> Parsed<TileToken> {
 }
 
 fn tile_access(r: &mut Reader<'_, '_>, kind: &str, words: &[&str]) -> Parsed<TileAccess> {
-    let q = r.qualifiers(words, Takes { op: kind == "atom", ..TILE })?;
+    let q = r.qualifiers(words, Takes { access: true, op: kind == "atom", lo: false })?;
     let ty = r.ty(&q)?;
-    if q.space.is_some() || q.order == Some("volatile") {
-        return r.fail("an access of a tile has no state space and is not volatile".into(), None);
-    }
     if ty == Ty::Pred || ty.packed() || ty.bytes() > 8 {
         return r.fail("an element of a tile has one to eight bytes and is not packed".into(), None);
     }
-    let kind = match (kind, q.op) {
-        ("ld", _) => TileKind::Load(r.load_order(&q)?),
-        ("st", _) => TileKind::Store(r.store_order(&q)?),
-        (_, None | Some(AtomOp::Sub | AtomOp::Inc | AtomOp::Dec)) => {
-            let hint = Some("one of add, and, or, xor, min, max, exch, cas".to_owned());
-            return r.fail("an atomic of a tile needs an operation".into(), hint);
-        }
-        (_, Some(op)) => TileKind::Rmw { op, order: r.rmw_order(&q, false)?, scope: r.scope(&q)? },
+    let Some(kind) = tile_kind(kind, &q) else {
+        let hint = match kind {
+            "ld" => "a load is .weak, or .relaxed or .acquire with a scope",
+            "st" => "a store is .weak, or .relaxed or .release with a scope",
+            _ => "an atomic has an order, a scope, and one of add, and, or, xor, min, max, exch, cas",
+        };
+        return r.fail("this access of a tile has no such order or operation".into(), Some(hint.into()));
     };
     r.scan.expect("{")?;
     let mut elements = Vec::new();
@@ -85,6 +78,30 @@ fn tile_access(r: &mut Reader<'_, '_>, kind: &str, words: &[&str]) -> Parsed<Til
     let after = if r.scan.keyword("after") { Some(r.reg()?) } else { None };
     let token = if r.scan.keyword("gives") { Some(r.reg()?) } else { None };
     Ok(TileAccess { kind, ty, elements, after, token })
+}
+
+fn tile_kind(kind: &str, q: &Qualifiers<'_>) -> Option<TileKind> {
+    let order = q.order.unwrap_or(if kind == "atom" { "relaxed" } else { "weak" });
+    Some(match (kind, order, q.scope) {
+        ("ld", "weak", None) => TileKind::Load(LoadOrder::Weak),
+        ("ld", "relaxed", Some(scope)) => TileKind::Load(LoadOrder::Relaxed(scope)),
+        ("ld", "acquire", Some(scope)) => TileKind::Load(LoadOrder::Acquire(scope)),
+        ("st", "weak", None) => TileKind::Store(StoreOrder::Weak),
+        ("st", "relaxed", Some(scope)) => TileKind::Store(StoreOrder::Relaxed(scope)),
+        ("st", "release", Some(scope)) => TileKind::Store(StoreOrder::Release(scope)),
+        ("atom", _, Some(scope)) => {
+            let order = match order {
+                "relaxed" => RmwOrder::Relaxed,
+                "acquire" => RmwOrder::Acquire,
+                "release" => RmwOrder::Release,
+                "acq_rel" => RmwOrder::AcqRel,
+                _ => return None,
+            };
+            let op = q.op.filter(|op| !matches!(op, AtomOp::Sub | AtomOp::Inc | AtomOp::Dec))?;
+            TileKind::Rmw { op, order, scope }
+        }
+        _ => return None,
+    })
 }
 
 fn tile_element(r: &mut Reader<'_, '_>, kind: TileKind) -> Parsed<TileElement> {

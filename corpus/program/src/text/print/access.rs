@@ -4,6 +4,13 @@ use super::operands::Printer;
 use super::words::{ATOM_OPS, load_order, rmw_order, scope, space, stem, store_order, type_name, word};
 use crate::ir::*;
 
+/// The operation of an update. A sum of halves is one of a form only, which keeps subnormal numbers.
+fn sum(op: AtomOp, ty: Ty) -> String {
+    let halves = matches!(ty, Ty::F(16) | Ty::F16x2 | Ty::Bf16x2);
+    let form = if op == AtomOp::Add && halves { ".noftz" } else { "" };
+    format!("{}{form}", word(&ATOM_OPS, &op))
+}
+
 /// An access of memory; empty for another instruction.
 pub(super) fn memory(p: &Printer<'_>, op: &Op) -> String {
     match op {
@@ -34,8 +41,8 @@ pub(super) fn memory(p: &Printer<'_>, op: &Op) -> String {
             let dst = dst.map_or(String::new(), |d| format!("{}, ", p.reg(d)));
             let dst = if !red && dst.is_empty() { "_, ".to_owned() } else { dst };
             let b = b.map_or(String::new(), |b| format!(", {}", p.operand(b)));
-            let (order, scope, space, op, t) =
-                (rmw_order(*order), scope(*sc), space(*s), word(&ATOM_OPS, op), type_name(*t));
+            let (order, scope, space) = (rmw_order(*order), scope(*sc), space(*s));
+            let (op, t) = (sum(*op, *t), type_name(*t));
             format!("{name}{order}.{scope}{space}.{op}{t} {dst}{}, {}{b}", p.address(addr), p.operand(*a))
         }
         Op::MultimemLoad { order, op, ty: t, dst, addr } => {

@@ -1,11 +1,11 @@
 //! Fences, and what changes tensor maps.
 
 use super::parts::{address, number, scope, space, value};
-use moire_isa::kinds::{self, Alias, MapField, MapTy, MembarLevel, MembarProxy, ProxyPair, ProxySpace};
-use moire_isa::{Fence, FenceProxy, MapCopy, MapReplace, Membar, MembarProxies};
-use moire_program::ir::{
+use crate::ir::{
     FenceOrder, Op, Proxy, ProxyFence, ProxyOrder, Restrict, Scope, Side, Space, TensormapField, Ty,
 };
+use moire_isa::kinds::{self, Alias, MapField, MapTy, MembarLevel, MembarProxy, ProxyPair, ProxySpace};
+use moire_isa::{Fence, FenceProxy, MapCopy, MapReplace, Membar, MembarProxies};
 
 pub(super) fn fence(fence: &Fence) -> Option<Op> {
     let Fence { order, restrict, scope: wide, spelling: _ } = fence;

@@ -1,11 +1,11 @@
 //! Accesses through multimem addresses, one element each.
 
 use super::parts::{address, element, scope, value};
+use crate::ir::{AtomOp, LoadOrder, Op, RmwOrder, Scope, StoreOrder, Ty};
 use moire_isa::kinds::{
     GlobalSpace, MultiLoadOrder, MultiOp, MultiRedOrder, MultiStoreOrder, MultiTy, Vector,
 };
 use moire_isa::{MultiLoad, MultiRed, MultiStore};
-use moire_program::ir::{AtomOp, LoadOrder, Op, RmwOrder, Scope, StoreOrder, Ty};
 
 /// Litmus texts have no `.bf16`, no types of 8 bits, and no precision of sums.
 fn ty(of: MultiTy) -> Option<Ty> {

@@ -4,10 +4,10 @@
 //! numbers of floating point are data, and a vector of `atom` is an access of its bytes.
 
 use super::parts::{address, datum, elements, maybe, register_of, scope, space, ty, update};
+use crate::ir::{AtomOp, LoadOrder, Op, Proxy, RmwOrder, Scope, StoreOrder};
 use moire_isa::kinds::{self, Mmio, Nc, Noftz, Readonly, RedOrder, Vector};
 use moire_isa::operand::{OrSink, Unified};
 use moire_isa::{Atom, Ld, Red, St, Strong};
-use moire_program::ir::{AtomOp, LoadOrder, Op, Proxy, RmwOrder, Scope, StoreOrder};
 
 pub(super) fn load(ld: &Ld) -> Option<Op> {
     let Ld {

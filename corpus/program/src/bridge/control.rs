@@ -1,8 +1,9 @@
 //! Barriers, election, launch control, and instructions that change nothing that other threads see.
 
 use super::parts::{address, element, guard, maybe, number, reg, register, space, value};
+use crate::ir::{BarKind, BarRed as Red, CancelQuery, Control, Ignored, Op, Operand, Ty};
 use moire_isa::kinds::{
-    AddressTy, Aligned, BarOp, ClusterArriveOrder, ClusterWaitOrder, FirstForm, GridDepForm, InCluster, Mask,
+    Aligned, BarOp, ClusterArriveOrder, ClusterTy, ClusterWaitOrder, FirstForm, GridDepForm, InCluster, Mask,
     MulticastAll, PrefetchTo, RegChange,
 };
 use moire_isa::operand::{Answer, Maybe};
@@ -10,7 +11,6 @@ use moire_isa::{
     BarArrive, BarRed, BarSync, ClusterArrive, ClusterFirst, ClusterTake, ClusterTaken, ClusterWait, Elect,
     GridDep, Mapa, Nanosleep, Pmevent, PrefetchLine, Prefetchu, Setmaxnreg, Value, WarpSync, kinds,
 };
-use moire_program::ir::{BarKind, BarRed as Red, CancelQuery, Control, Ignored, Op, Operand, Ty};
 
 /// `bar` is aligned, `barrier` need not be: where lanes arrive is a rule of the run, not of the order of accesses.
 pub(super) fn synced(bar: &BarSync) -> Option<Op> {
@@ -54,7 +54,12 @@ pub(super) fn cluster_waits(wait: &ClusterWait) -> Op {
 pub(super) fn mapped(mapa: &Mapa) -> Option<Op> {
     let Mapa { space, ty, dst, a, cta, spelling: _ } = mapa;
     Some(Op::Mapa {
-        ty: if *ty == AddressTy::U32 { Ty::U(32) } else { Ty::U(64) },
+        ty: match ty {
+            ClusterTy::U32 => Ty::U(32),
+            ClusterTy::U64 => Ty::U(64),
+            ClusterTy::S32 => Ty::S(32),
+            ClusterTy::S64 => Ty::S(64),
+        },
         shared: *space == InCluster::Yes,
         dst: register(dst)?,
         src: value(&a.0)?,

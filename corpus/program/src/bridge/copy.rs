@@ -1,6 +1,10 @@
 //! Asynchronous copies, and stores and updates that report to an mbarrier.
 
 use super::parts::{address, guard, maybe, number, scope, space, update, value, values};
+use crate::ir::{
+    self, AsyncCopy, AtomOp, BulkCopy, BulkDone, BulkEnd, CtaGroup, Multicast, Op, Operand, RemoteOrder,
+    RemoteWrite, Scope, SmallCopy, SmallPart, Space, TensorBox, TileMode, Ty,
+};
 use moire_isa::kinds::{
     self, BulkSpace, Completion, CopyOrder, Dims, Mmio, Mode, Noinc, RedAsyncOrder, ReduceOrder, Report,
     StAsyncOrder, WaitFor,
@@ -9,10 +13,6 @@ use moire_isa::operand::{SizeOrPred, Tensor};
 use moire_isa::{
     BulkPrefetch, BulkReduce, BulkWait, CpArrive, CpAsync, CpBulk, CpTensor, CpWait, RedAsync, StAsync,
     Strong, TensorPrefetch, TensorReduce, Value, operand,
-};
-use moire_program::ir::{
-    self, AsyncCopy, AtomOp, BulkCopy, BulkDone, BulkEnd, CtaGroup, Multicast, Op, Operand, RemoteOrder,
-    RemoteWrite, Scope, SmallCopy, SmallPart, Space, TensorBox, TileMode, Ty,
 };
 
 pub(super) fn small(copy: &CpAsync) -> Option<Op> {

@@ -1,29 +1,29 @@
 //! Operands and words that many families share.
 
+use crate::ir::{Address, AtomOp, Guard, Operand, Reg, Scope, Space, SymbolId, Ty};
 use moire_isa::kinds::{self, Num, RedOp};
 use moire_isa::operand::{Pred, Register};
 use moire_isa::{OF_CALLS, Value, operand};
-use moire_program::ir::{Address, AtomOp, Guard, Operand, Reg, Scope, Space, SymbolId, Ty};
 
-pub(in crate::ptx) fn reg(reg: moire_isa::Reg) -> Option<Reg> {
+pub(crate) fn reg(reg: moire_isa::Reg) -> Option<Reg> {
     u16::try_from(reg.index).ok().map(Reg)
 }
 
-pub(in crate::ptx) fn register(value: &Register) -> Option<Reg> {
+pub(crate) fn register(value: &Register) -> Option<Reg> {
     value.reg().and_then(reg)
 }
 
 /// A register of a vector: litmus texts have no sink there.
-pub(crate) fn element(value: &Value) -> Option<Reg> {
+pub fn element(value: &Value) -> Option<Reg> {
     value.reg().and_then(reg)
 }
 
-pub(in crate::ptx) fn symbol(index: u32) -> Option<SymbolId> {
+pub(crate) fn symbol(index: u32) -> Option<SymbolId> {
     u16::try_from(index).ok().filter(|_| index < OF_CALLS).map(SymbolId)
 }
 
 /// A register, an integer, or the name of memory.
-pub(in crate::ptx) fn value(value: &Value) -> Option<Operand> {
+pub(crate) fn value(value: &Value) -> Option<Operand> {
     match value {
         Value::Reg(r) => reg(*r).map(Operand::Reg),
         Value::Imm(n) => Some(Operand::Imm(i128::from(*n))),
@@ -33,36 +33,37 @@ pub(in crate::ptx) fn value(value: &Value) -> Option<Operand> {
 }
 
 /// The value of an operand that may be missing. None if it stands and litmus texts cannot say it.
-pub(in crate::ptx) fn maybe(of: Option<&Value>) -> Option<Option<Operand>> {
+pub(crate) fn maybe(of: Option<&Value>) -> Option<Option<Operand>> {
     of.map_or(Some(None), |of| value(of).map(Some))
 }
 
 /// The register of a list of one.
-pub(in crate::ptx) fn register_of(list: &operand::List) -> Option<Reg> {
+pub(crate) fn register_of(list: &operand::List) -> Option<Reg> {
     list.items.first().and_then(element)
 }
 
-pub(in crate::ptx) fn values(of: &[Value]) -> Option<Vec<Operand>> {
+pub(crate) fn values(of: &[Value]) -> Option<Vec<Operand>> {
     of.iter().map(value).collect()
 }
 
-pub(in crate::ptx) fn elements(of: &[Value]) -> Option<Vec<Reg>> {
+pub(crate) fn elements(of: &[Value]) -> Option<Vec<Reg>> {
     of.iter().map(element).collect()
 }
 
-pub(in crate::ptx) fn address(of: &operand::Address) -> Option<Address> {
+pub(crate) fn address(of: &operand::Address) -> Option<Address> {
     Some(Address { base: value(&of.base)?, offset: i32::try_from(of.offset).ok()? })
 }
 
-pub(in crate::ptx) fn guard(of: &Pred) -> Option<Guard> {
+pub(crate) fn guard(of: &Pred) -> Option<Guard> {
     Some(Guard { reg: element(&of.value)?, negated: of.negated })
 }
 
-pub(in crate::ptx) fn number<N: TryFrom<i64>>(of: moire_isa::operand::Number) -> Option<N> {
+pub(crate) fn number<N: TryFrom<i64>>(of: moire_isa::operand::Number) -> Option<N> {
     N::try_from(of.0).ok()
 }
 
-pub(crate) fn scope(of: kinds::Scope) -> Scope {
+/// The scope.
+pub fn scope(of: kinds::Scope) -> Scope {
     match of {
         kinds::Scope::Cta => Scope::Cta,
         kinds::Scope::Cluster => Scope::Cluster,
@@ -72,7 +73,7 @@ pub(crate) fn scope(of: kinds::Scope) -> Scope {
 }
 
 /// Local memory, constants and parameters have no place in a litmus text.
-pub(crate) fn space(of: kinds::Space) -> Option<Space> {
+pub fn space(of: kinds::Space) -> Option<Space> {
     match of {
         kinds::Space::Generic => Some(Space::Generic),
         kinds::Space::Global => Some(Space::Global),
@@ -83,7 +84,7 @@ pub(crate) fn space(of: kinds::Space) -> Option<Space> {
 }
 
 /// The type of an element. None for the halves `.bf16`, with which litmus texts do not compute.
-pub(crate) fn ty(of: kinds::Ty) -> Option<Ty> {
+pub fn ty(of: kinds::Ty) -> Option<Ty> {
     use kinds::Ty as T;
     Some(match of {
         T::B8 | T::B16 | T::B32 | T::B64 | T::B128 => Ty::B(u8::try_from(of.bits()).ok()?),
@@ -96,7 +97,7 @@ pub(crate) fn ty(of: kinds::Ty) -> Option<Ty> {
     })
 }
 
-pub(in crate::ptx) fn update(of: RedOp) -> AtomOp {
+pub(crate) fn update(of: RedOp) -> AtomOp {
     match of {
         RedOp::Add => AtomOp::Add,
         RedOp::And => AtomOp::And,
@@ -110,7 +111,7 @@ pub(in crate::ptx) fn update(of: RedOp) -> AtomOp {
 }
 
 /// The type of a number in a register. None for the small types of products.
-pub(crate) fn numeric(of: Num) -> Option<Ty> {
+pub fn numeric(of: Num) -> Option<Ty> {
     let bits = u8::try_from(of.bits()).ok()?;
     Some(match of {
         Num::Pred => Ty::Pred,
@@ -125,7 +126,7 @@ pub(crate) fn numeric(of: Num) -> Option<Ty> {
 }
 
 /// The bits of a number of floating point in a type of so many bits. The assembler rounds it to the type.
-pub(crate) fn float(of: &Value, bits: u16) -> Option<u64> {
+pub fn float(of: &Value, bits: u16) -> Option<u64> {
     match (of, bits) {
         (Value::Single(n), 64) => Some(f64::from(f32::from_bits(*n)).to_bits()),
         (Value::Single(n), _) => Some(u64::from(*n)),
@@ -137,6 +138,6 @@ pub(crate) fn float(of: &Value, bits: u16) -> Option<u64> {
 }
 
 /// The value of an element, which may be a number of floating point.
-pub(in crate::ptx) fn datum(of: &Value, bits: u16) -> Option<Operand> {
+pub(crate) fn datum(of: &Value, bits: u16) -> Option<Operand> {
     float(of, bits).map(|n| Operand::Imm(i128::from(n))).or_else(|| value(of))
 }

@@ -1,12 +1,12 @@
 //! Operations on mbarriers of layout v0.
 
 use super::parts::{address, maybe, register, scope, space, value};
+use crate::ir::{self, Mbarrier, MbarrierOp, Op};
 use moire_isa::kinds::{
     ArriveForm, ArriveOrder, BarrierSpace, Layout, NoComplete, TxForm, WaitForm, WaitOrder,
 };
 use moire_isa::operand::{Answer, Early, Maybe, OrSink};
 use moire_isa::{MbarrierArrive, MbarrierInit, MbarrierInval, MbarrierTx, MbarrierWait, operand};
-use moire_program::ir::{self, Mbarrier, MbarrierOp, Op};
 
 fn on(op: MbarrierOp, at: BarrierSpace, addr: &operand::Address) -> Option<Op> {
     Some(Op::Mbarrier(Mbarrier { op, space: space(at.into())?, addr: address(addr)? }))

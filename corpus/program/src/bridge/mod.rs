@@ -5,20 +5,21 @@
 //! name every slot, so a slot that the book gains does not compile here until somebody decides what it means.
 
 mod access;
+mod collective;
 mod control;
 mod copy;
 mod fence;
 mod matrix;
 mod mbarrier;
 mod multimem;
-pub(super) mod parts;
+pub mod parts;
 mod tensor;
 
+use crate::ir::{self, AsyncCopy, Op, Tcgen05};
 use moire_isa::Instr;
-use moire_program::ir::{self, AsyncCopy, Op, Tcgen05};
 
-/// The operation of an instruction, if litmus texts have it.
-pub(super) fn op(instr: &Instr) -> Option<Op> {
+/// The operation of an instruction, if litmus texts have it. Arithmetic is read by its own types there, and has none here.
+pub fn op(instr: &Instr) -> Option<Op> {
     use Instr::*;
     match instr {
         Ld(i) => access::load(i),
@@ -68,8 +69,11 @@ pub(super) fn op(instr: &Instr) -> Option<Op> {
         Bra(_) | Brx(_) | Call(_) | Trap(_) | Brkpt(_) => None,
         Ldu(_) | StBulk(_) | FenceAlias(_) | MbarrierLayout(_) | MbarrierPending(_) => None,
         MultiStoreAsync(_) | MultiRedAsync(_) | MultiBulk(_) | MultiReduce(_) => None,
-        // Exchanges between lanes: the run ahead has a table of its own for these.
-        Shfl(_) | Vote(_) | Match(_) | Redux(_) | Activemask(_) => None,
+        Shfl(i) => collective::shuffled(i),
+        Vote(i) => collective::voted(i),
+        Match(i) => collective::matched(i),
+        Redux(i) => collective::combined(i),
+        Activemask(_) => None,
         ApplyPriority(_) | ApplyBulk(_) | ApplyTensor(_) | Discard(_) => None,
         PolicyFraction(_) | PolicyRange(_) | PolicyOf(_) => None,
         Isspacep(_) | Cvta(_) | Getctarank(_) | LdMatrix(_) | StMatrix(_) | MovMatrix(_) => None,

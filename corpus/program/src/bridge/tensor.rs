@@ -3,6 +3,11 @@
 use super::copy::pair;
 use super::matrix::input;
 use super::parts::{address, elements, number, register, space, value};
+use crate::ir::{
+    self, BlockScale, CollectorB, CollectorUse, Commit, CopyShape, CtaGroup, Descriptor, Factor, Mma,
+    MmaKind, MoveShape, Multicast, Op, ProductShape, ScaleSize, Tcgen05, TensorLoad, TensorReduction,
+    TensorStore, Ty, Widening,
+};
 use moire_isa::kinds::{
     self, Abs, ArriveOne, Ashift, CommitFor, CpPacked, CpShape, CpWarps, Exclusive, LdRedForm, LdRedTy,
     MinMax, MmaForm, MmaWsForm, NaN, Pack, ScaleVec, Shape, Times, Unpack,
@@ -10,11 +15,6 @@ use moire_isa::kinds::{
 use moire_isa::operand::{Early, Factor as Given, Maybe, Number, TensorAddress};
 use moire_isa::{
     TcAlloc, TcCommit, TcCp, TcDealloc, TcLd, TcLdRed, TcMma, TcMmaWs, TcRelinquish, TcShift, TcSt, Value,
-};
-use moire_program::ir::{
-    self, BlockScale, CollectorB, CollectorUse, Commit, CopyShape, CtaGroup, Descriptor, Factor, Mma,
-    MmaKind, MoveShape, Multicast, Op, ProductShape, ScaleSize, Tcgen05, TensorLoad, TensorReduction,
-    TensorStore, Ty, Widening,
 };
 
 pub(super) fn allocated(alloc: &TcAlloc) -> Option<Op> {
@@ -197,7 +197,7 @@ fn maybe_at(of: Option<&TensorAddress>) -> Option<Option<ir::Address>> {
 
 pub(super) fn product(mma: &TcMma) -> Option<Op> {
     let TcMma {
-        form, group, kind: of, scaled: _, blocks: size, ashift, collector, fill_b: _, d, a, b, ..
+        form, group, kind: of, scaled: _, blocks: size, ashift, collector, collector_b, d, a, b, ..
     } = mma;
     let TcMma { sparsity, shape, scale_a, scale_b, lanes, adds, scale_d, spelling: _, .. } = mma;
     let scales = match (maybe_at(scale_a.as_ref())?, maybe_at(scale_b.as_ref())?) {
@@ -218,7 +218,7 @@ pub(super) fn product(mma: &TcMma) -> Option<Op> {
         stationary: false,
         ashift: *ashift == Ashift::Yes,
         collector_a: collector.map(collected),
-        collector_b: None,
+        collector_b: collector_b.map(|how| CollectorB { buffer: None, usage: collected_b(how) }),
         d: in_tensor(d)?,
         a: factor(a)?,
         b: Descriptor::Packed(value(b)?),
@@ -238,6 +238,15 @@ fn collected(how: kinds::Collector) -> CollectorUse {
         kinds::Collector::Use => CollectorUse::Use,
         kinds::Collector::LastUse => CollectorUse::LastUse,
         kinds::Collector::Discard => CollectorUse::Discard,
+    }
+}
+
+fn collected_b(how: kinds::CollectorOfB) -> CollectorUse {
+    match how {
+        kinds::CollectorOfB::Fill => CollectorUse::Fill,
+        kinds::CollectorOfB::Use => CollectorUse::Use,
+        kinds::CollectorOfB::LastUse => CollectorUse::LastUse,
+        kinds::CollectorOfB::Discard => CollectorUse::Discard,
     }
 }
 

@@ -1,10 +1,10 @@
 //! Dense products of a warp group.
 
 use super::parts::{elements, guard, number, register};
+use crate::ir::{self, Descriptor, EnableInput, Op, Operand, WgmmaFactor, WgmmaProduct, WgmmaType};
 use moire_isa::kinds::{Num, WgmmaForm};
 use moire_isa::operand::{Factor, Number, Pred};
 use moire_isa::{Value, Wgmma, WgmmaWait};
-use moire_program::ir::{self, Descriptor, EnableInput, Op, Operand, WgmmaFactor, WgmmaProduct, WgmmaType};
 
 pub(super) fn waits(wait: &WgmmaWait) -> Option<Op> {
     let WgmmaWait { aligned: _, groups, spelling: _ } = wait;
