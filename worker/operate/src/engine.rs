@@ -91,6 +91,7 @@ impl<'a> Engine<'a> {
                 .map(|r| match &r.init {
                     RegInit::Value(value) => Val::Known(*value),
                     RegInit::Address(symbol) => Val::Known(self.layout.address(*symbol, t)),
+                    RegInit::Lane if thread.place.several() && thread.place.joined => Val::Lane,
                     RegInit::Lane if thread.place.several() => Val::Unknown,
                     RegInit::Lane => Val::Known(u128::from(thread.place.lane().unwrap_or(0))),
                 })

@@ -4,8 +4,9 @@
 //! counter come back to a state it had before.
 
 use crate::finding::Stop;
-use moire_program::ir::{Goes, Op, Operand, Part, Parts, Program, Reg, Role, Thread};
+use moire_program::ir::{Goes, LoadOrder, Op, Operand, Part, Parts, Program, Reg, Role, Thread};
 use moire_program::registers::only_registers;
+use moire_program::{barrier_op, fence_op, jump_op, multimem_op, register_op, unit_op};
 use std::collections::BTreeSet;
 
 /// Most positions times registers of a thread.
@@ -118,20 +119,32 @@ pub(crate) struct Flows {
     pub(crate) threads: Vec<Flow>,
     /// Objects whose content is loaded and decides something.
     pub(crate) read: BTreeSet<usize>,
+    /// Whether some instruction reads strongly, so that it may synchronise with a strong store.
+    pub(crate) observes: bool,
 }
 
 impl Flows {
     pub(crate) fn new(program: &Program) -> Result<Self, Stop> {
         let all =
             |stored| program.threads.iter().map(|t| Flow::new(t, stored)).collect::<Result<Vec<_>, _>>();
+        let observes = program.threads.iter().flat_map(|t| &t.body).any(|i| reads_strongly(&i.op));
         let threads = all(false)?;
         let read = deciding(program, &threads);
         if read.is_empty() {
-            return Ok(Flows { threads, read });
+            return Ok(Flows { threads, read, observes });
         }
         let threads = all(true)?;
         let read = deciding(program, &threads);
-        Ok(Flows { threads, read })
+        Ok(Flows { threads, read, observes })
+    }
+}
+
+fn reads_strongly(op: &Op) -> bool {
+    match op {
+        Op::Load { order, .. } => *order != LoadOrder::Weak,
+        Op::Rmw { .. } | multimem_op!() | Op::Tile(_) => true,
+        Op::Store { .. } | Op::Mbarrier(_) | Op::Control(_) | Op::Book(_) => false,
+        register_op!() | fence_op!() | barrier_op!() | unit_op!() | jump_op!() => false,
     }
 }
 

@@ -21,6 +21,10 @@ pub enum Planted {
     Passed,
     /// A barrier that names as many threads as the CTA has does not wait for those that exit.
     CountedExits,
+    /// Uses of a barrier that name different counts need no order.
+    CountsApart,
+    /// Strong stores race with none, whatever their scope.
+    StrongAnywhere,
     /// All scopes include each other.
     AnyScope,
     /// Relaxed waits acquire.
@@ -57,7 +61,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 24] = [
+    pub const ALL: [Planted; 26] = [
         Planted::Unobserved,
         Planted::Lapped,
         Planted::Generations,
@@ -66,6 +70,8 @@ impl Planted {
         Planted::ExpectedLate,
         Planted::Passed,
         Planted::CountedExits,
+        Planted::CountsApart,
+        Planted::StrongAnywhere,
         Planted::AnyScope,
         Planted::RelaxedWaits,
         Planted::RelaxedArrivals,

@@ -9,7 +9,7 @@ use crate::finding::Stop;
 use crate::layout::{Layout, Span};
 use crate::rows;
 use crate::settings::{Accumulator, Pipeline, Settings};
-use moire_program::ir::{Exchange, MmaKind};
+use moire_program::ir::{Exchange, MmaKind, Scope};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -26,6 +26,8 @@ pub(crate) enum Via {
 pub(crate) enum Part {
     /// An access in program order.
     Plain,
+    /// A strong store that nobody reads strongly, at its scope.
+    Strong(Scope),
     /// An asynchronous copy.
     Copy,
     /// An asynchronous copy with an operation.
@@ -297,7 +299,7 @@ impl Universe {
         let mut conflicts = vec![0; self.words];
         let mut before = vec![0; self.words];
         for (other, theirs) in self.keys.iter().chain([&key]).enumerate() {
-            if conflict(&key.what, &theirs.what) {
+            if conflict(&key, theirs, layout) {
                 rows::insert(&mut conflicts, other);
                 if other != number {
                     rows::insert(&mut self.conflicts[other], number);
@@ -340,7 +342,7 @@ impl Universe {
                     Via::Map => {}
                 }
                 match access.part {
-                    Part::Plain => {}
+                    Part::Plain | Part::Strong(_) => {}
                     Part::Copy | Part::Reduction => enter(&mut sets.copies),
                     Part::Product { .. } => enter(&mut sets.products),
                     Part::Slot | Part::SlotRead => enter(&mut sets.slots),
@@ -357,8 +359,9 @@ impl Universe {
     }
 }
 
-fn conflict(a: &What, b: &What) -> bool {
-    match (a, b) {
+fn conflict(a: &Key, b: &Key, layout: &Layout) -> bool {
+    match (&a.what, &b.what) {
+        (What::Memory(x), What::Memory(y)) if is_morally_strong((a, x), (b, y), layout) => false,
         (What::Memory(x), What::Memory(y)) => {
             let reductions = x.part == Part::Reduction && y.part == Part::Reduction;
             (x.writes || y.writes) && x.span.meets(&y.span) && !(reductions && x.writes && y.writes)
@@ -366,6 +369,18 @@ fn conflict(a: &What, b: &What) -> bool {
         (What::Tensor(x), What::Tensor(y)) => x.conflicts(y),
         _ => false,
     }
+}
+
+/// Whether two accesses are strong, overlap completely, and each scope includes both threads (PTX ISA 9.2, 8.7.1).
+fn is_morally_strong((a, x): (&Key, &Access), (b, y): (&Key, &Access), layout: &Layout) -> bool {
+    let (Part::Strong(first), Part::Strong(second)) = (x.part, y.part) else { return false };
+    let (one, other) = (layout.cta_of[a.thread], layout.cta_of[b.thread]);
+    let needed = match layout.clusters[one].contains(&other) {
+        _ if one == other => Scope::Cta,
+        true => Scope::Cluster,
+        false => Scope::Gpu,
+    };
+    x.span == y.span && first >= needed && second >= needed
 }
 
 /// Whether `x`, issued before `y`, executes before it.

@@ -7,8 +7,10 @@ use moire_program::ir::{AluOp, CmpOp, Ty};
 pub(crate) enum Val {
     /// The same bits in every lane.
     Known(u128),
-    /// True in one lane of the warp and false in the others.
-    Elected,
+    /// The number of the lane.
+    Lane,
+    /// True in these lanes of the warp and false in the others: some of them, and not all.
+    Lanes(u32),
     /// Data that no instruction here computes with, or that differs among lanes.
     Unknown,
 }
@@ -17,8 +19,17 @@ impl Val {
     pub(crate) fn known(self) -> Option<u128> {
         match self {
             Val::Known(bits) => Some(bits),
-            Val::Elected | Val::Unknown => None,
+            Val::Lane | Val::Lanes(_) | Val::Unknown => None,
         }
+    }
+}
+
+/// What is true in some of the lanes of a thread.
+pub(crate) fn of_lanes(some: u32, lanes: u32) -> Val {
+    match some & lanes {
+        0 => Val::Known(0),
+        some if some == lanes => Val::Known(1),
+        some => Val::Lanes(some),
     }
 }
 

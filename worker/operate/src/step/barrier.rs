@@ -1,7 +1,7 @@
 //! Barriers of a CTA, a warp and a cluster (PTX ISA 9.2, 9.7.13.1 to 9.7.13.3).
 //!
 //! D3: an arrival knows the last generation, so it counts in no earlier one, and no generation is complete without one of
-//! its arrivals. A barrier that names no number waits for the threads that have not exited: an exit counts in every
+//! its arrivals. Generations that name different counts are generations of one barrier. A barrier that names no number waits for the threads that have not exited: an exit counts in every
 //! generation to come. A barrier that names a number waits for so many arrivals, even if it is that of all threads. If
 //! both kinds meet, an exit would release one of them and not the other, which is not decided here. At the barrier of a
 //! cluster and of a warp each thread that it waits for takes part in every generation, until it exits.
@@ -78,7 +78,7 @@ fn come(
         against(e, at, "arrives at a barrier with more lanes than its count");
         return Ok(true);
     }
-    apart(s, at, barrier)?;
+    apart(e, s, at, barrier)?;
     let mut meeting = s.meetings.get(&barrier).cloned().unwrap_or_default();
     if meeting.members.iter().any(|m| m.0 == at.thread) && count.is_none() {
         return Err(at.abstain("a thread that arrives twice at a barrier for all threads"));
@@ -165,12 +165,23 @@ pub(super) fn elects_together(e: &Engine<'_>, s: &State, at: At<'_>, mask: Opera
     !matches!(lanes_meet(e, s, at, (None, mask)), Ok(None))
 }
 
-/// Abstains where the same barrier is used with different counts.
-fn apart(s: &State, at: At<'_>, barrier: Barrier) -> Result<(), Stop> {
+/// The uses of a barrier of a CTA that name another count: one has them one after the other, so an arrival knows the last
+/// generation of each. Abstains where they meet.
+fn apart(e: &mut Engine<'_>, s: &State, at: At<'_>, barrier: Barrier) -> Result<(), Stop> {
     let Barrier::Cta { cta, id, part } = barrier else { return Ok(()) };
     let other = |b: &Barrier| matches!(b, Barrier::Cta { cta: c, id: i, part: p } if *c == cta && *i == id && *p != part);
-    if s.meetings.keys().any(other) {
-        return Err(at.abstain("a barrier whose arrivals name different counts"));
+    for (other, meeting) in s.meetings.iter().filter(|(b, _)| other(b)) {
+        if !meeting.members.is_empty() {
+            return Err(at.abstain("a barrier whose arrivals name different counts"));
+        }
+        let generation = e.fact(usize::MAX, What::Generation(*other), at.line())?;
+        let apart = e.mode.every_order || e.has(Planted::CountsApart);
+        if meeting.again && !apart && !knows(e, s, at.thread, row::FACTS, generation) {
+            let name = e.thread_name(at.thread);
+            let text =
+                format!("{name} arrives at a barrier without order after its last use with another count");
+            e.broken(Condition::Generation, text, vec![at.place()]);
+        }
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ pub(super) fn access(
 ) -> Result<Vec<usize>, Stop> {
     let mut records = Vec::new();
     for access in accesses {
-        let counted = e.mode.instances && access.part != Part::Plain;
+        let counted = e.mode.instances && !matches!(access.part, Part::Plain | Part::Strong(_));
         let first = if counted { s.threads[at.thread].copies } else { 0 };
         let what = What::Memory(*access);
         let mut record =
@@ -35,7 +35,10 @@ pub(super) fn access(
         }
         let conflicts = both(&e.universe.conflicts[record], &s.live);
         if !rows::is_empty(&conflicts) {
-            let left = without(&conflicts, &ordered(e, s, at, access));
+            let mut left = without(&conflicts, &ordered(e, s, at, access));
+            if e.has(Planted::StrongAnywhere) && matches!(access.part, Part::Strong(_)) {
+                left.fill(0);
+            }
             report(e, at, access, &left);
         }
         bytes_as_data(e, s, at, access);
@@ -46,7 +49,7 @@ pub(super) fn access(
             renew(s, *record);
         }
         rows::insert(&mut s.live, *record);
-        if matches!(access.part, Part::Plain | Part::Slot | Part::SlotRead) {
+        if matches!(access.part, Part::Plain | Part::Strong(_) | Part::Slot | Part::SlotRead) {
             s.rows.set(e.carriers.thread(at.thread) + row::BASE, *record);
         }
     }
@@ -246,25 +249,40 @@ pub(super) fn load(
     Ok(())
 }
 
-/// `st`, weak and generic.
+/// `st`, generic: weak, or strong where nobody reads strongly. Then nothing synchronises with it.
 pub(super) fn store(
     e: &mut Engine<'_>,
     s: &mut State,
     at: At<'_>,
     place: (Space, Ty, &Address),
-    src: &[Operand],
+    (src, part): (&[Operand], Part),
 ) -> Result<(), Stop> {
     let (whole, each) = reached(e, s, at, place, (src.len(), "st"))?;
     debug_assert_eq!(whole.bytes as usize, each as usize * src.len(), "a vector has so many bytes");
     for (n, src) in src.iter().enumerate() {
         let span = piece(whole, each, n);
-        let write = Access { span, writes: true, via: Via::Generic, part: Part::Plain };
+        let write = Access { span, writes: true, via: Via::Generic, part };
+        let beside = concurrent(e, s, at, &write);
         access(e, s, at, &[write])?;
         let value = crate::engine::operand(e, s, at.thread, *src);
         let value = value.known().map_or(Val::Unknown, |v| Val::Known(low(v, 8 * each)));
+        // Which of two strong stores remains is open.
+        let same = s.contents.get(&(span.copy, span.offset, span.bytes)) == Some(&value);
+        let value = if beside && !same { Val::Unknown } else { value };
         keep(e, s, &span, value);
     }
     Ok(())
+}
+
+/// Whether another thread has stored strongly to these bytes, not ordered before this store.
+fn concurrent(e: &Engine<'_>, s: &State, at: At<'_>, write: &Access) -> bool {
+    let known = s.rows.get(e.carriers.thread(at.thread) + row::BASE);
+    let open = without(&both(&s.live, &e.universe.sets.memory), &known);
+    let strong = |record: usize| match &e.universe.keys[record].what {
+        What::Memory(other) => matches!(other.part, Part::Strong(_)) && other.span.meets(&write.span),
+        _ => false,
+    };
+    matches!(write.part, Part::Strong(_)) && rows::members(&open).into_iter().any(strong)
 }
 
 fn piece(whole: Span, each: u32, n: usize) -> Span {
@@ -304,10 +322,17 @@ pub(super) fn keep(e: &Engine<'_>, s: &mut State, span: &Span, value: Val) {
 
 /// What a load returns.
 fn content(e: &Engine<'_>, s: &State, span: &Span, ty: Ty) -> Val {
-    if let Some(value) = s.contents.get(&(span.copy, span.offset, span.bytes)) {
-        return match (value, ty) {
-            (Val::Known(bits), Ty::S(width)) if width < 64 => Val::Known(extended(*bits, u32::from(width))),
-            (value, _) => *value,
+    // What is known was stored last: a later store to one of these bytes makes it unknown.
+    let covers = |k: &(usize, u32, u32)| {
+        k.0 == span.copy && k.1 <= span.offset && span.offset + span.bytes <= k.1 + k.2
+    };
+    let stored = s.contents.iter().filter(|(key, _)| covers(key));
+    let known = stored.filter_map(|(key, value)| Some(value.known()? >> (8 * (span.offset - key.1)))).next();
+    if let Some(bits) = known {
+        let bits = low(bits, 8 * span.bytes);
+        return match ty {
+            Ty::S(width) if width < 64 => Val::Known(extended(bits, u32::from(width))),
+            _ => Val::Known(bits),
         };
     }
     let meets = |k: &(usize, u32, u32)| span.meets(&Span { copy: k.0, offset: k.1, bytes: k.2 });

@@ -19,6 +19,7 @@ pub(crate) use memory::level_needed;
 
 use crate::engine::{At, Engine, known};
 use crate::finding::{Kind, Stop};
+use crate::record::Part;
 use crate::rows::Rows;
 use crate::state::{Completion, State};
 use crate::value::Val;
@@ -55,9 +56,9 @@ pub(crate) fn step(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<M
     e.steps += 1;
     let lanes = program.threads[thread].place.lanes().count_ones();
     let mut at = At { thread, cta: e.layout.cta_of[thread], instr, lanes };
-    match guarded(s, at)? {
+    match guarded(e, s, at) {
         Guarded::All => {}
-        Guarded::One => at.lanes = 1,
+        Guarded::Some(lanes) => at.lanes = lanes,
         Guarded::None => {
             s.threads[thread].pc += 1;
             return Ok(Moved::On);
@@ -91,22 +92,23 @@ fn jumps(op: &Op) -> bool {
 
 enum Guarded {
     All,
-    /// One lane of the warp.
-    One,
+    /// So many lanes of the warp.
+    Some(u32),
     None,
     Unknown,
 }
 
-fn guarded(s: &State, at: At<'_>) -> Result<Guarded, Stop> {
-    let Some(guard) = at.instr.guard else { return Ok(Guarded::All) };
-    Ok(match s.threads[at.thread].regs[guard.reg.index()] {
+fn guarded(e: &Engine<'_>, s: &State, at: At<'_>) -> Guarded {
+    let Some(guard) = at.instr.guard else { return Guarded::All };
+    let lanes = e.program.threads[at.thread].place.lanes();
+    match s.threads[at.thread].regs[guard.reg.index()] {
         Val::Known(value) if (value != 0) != guard.negated => Guarded::All,
         Val::Known(_) => Guarded::None,
-        Val::Elected if !guard.negated && !jumps(&at.instr.op) && !only_registers(&at.instr.op) => {
-            Guarded::One
+        Val::Lanes(some) if !jumps(&at.instr.op) && !only_registers(&at.instr.op) => {
+            Guarded::Some(if guard.negated { lanes & !some } else { some }.count_ones())
         }
-        Val::Elected | Val::Unknown => Guarded::Unknown,
-    })
+        Val::Lanes(_) | Val::Lane | Val::Unknown => Guarded::Unknown,
+    }
 }
 
 /// The thread ends.
@@ -132,7 +134,14 @@ fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<Moved, Stop>
             memory::load(e, s, at, (*space, *ty, addr), dst).map(|()| Moved::On)
         }
         Op::Store { order: StoreOrder::Weak, proxy: Proxy::Generic, space, ty, addr, src } => {
-            memory::store(e, s, at, (*space, *ty, addr), src).map(|()| Moved::On)
+            memory::store(e, s, at, (*space, *ty, addr), (src, Part::Plain)).map(|()| Moved::On)
+        }
+        Op::Store { order, proxy: Proxy::Generic, space, ty, addr, src } if !e.flows.observes => {
+            let (StoreOrder::Relaxed(scope) | StoreOrder::Release(scope)) = *order else {
+                return Err(at.abstain("a store that is volatile or of a device"));
+            };
+            let strong = Part::Strong(scope);
+            memory::store(e, s, at, (*space, *ty, addr), (src, strong)).map(|()| Moved::On)
         }
         Op::Load { .. } => Err(at.abstain("a load that is strong or of another proxy")),
         Op::Store { .. } => Err(at.abstain("a store that is strong or of another proxy")),
