@@ -1,6 +1,7 @@
 //! The answer for one file: verdicts, findings, executions, assumptions, coverage and advice, each fact once. Text, JSON, SARIF,
 //! JUnit and the Python module say it in their ways.
 
+use crate::door::Second;
 use crate::execution::Execution;
 use crate::finding::Finding;
 use crate::input::Rejected;
@@ -86,6 +87,8 @@ pub struct Part {
     pub advice: Option<Advice>,
     /// The synchronisation that can go, if it was asked for.
     pub redundant: Option<Redundant>,
+    /// What the operational engine says of it, and which engine answered.
+    pub second: Option<Second>,
     /// Of random descents.
     pub descents: Option<Descended>,
 }

@@ -2,11 +2,13 @@
 
 use crate::answer::{Answer, Condition, Contest, Hang, Part, Shown};
 use crate::asked::Asked;
+use crate::door::{Answered, Second};
 use crate::execution::Execution;
 use crate::finding::Finding;
 use crate::input::{File, Rejected, Source};
 use crate::kernel::{self, Kernel, Launched, Taken, Wanted};
 use crate::mending::{self, Advice, Origin, Redundant};
+use crate::proof::Mistake;
 use crate::question::{Host, Question};
 use crate::readings::Asking;
 use crate::stale::{self, Stale};
@@ -41,7 +43,29 @@ pub struct Judge<'a> {
 }
 
 /// A program that was explored.
-pub(crate) type Explored = (Source, Judgement, Option<Sample>);
+pub(crate) struct Explored {
+    pub(crate) source: Source,
+    /// What both engines say of it, with the executions of the explorer.
+    pub(crate) judgement: Judgement,
+    pub(crate) sample: Option<Sample>,
+    /// What the operational engine says of it, if it was asked.
+    pub(crate) second: Option<Second>,
+}
+
+impl Explored {
+    /// The instructions of all that is wrong, by thread and line, as the engine that answered names them.
+    pub(crate) fn wrong(&self) -> Vec<Vec<(usize, u32)>> {
+        let second = self.second.as_ref().filter(|s| s.answered == Answered::Operational);
+        if let Some(second) = second {
+            let places = |m: &Mistake| m.places.iter().map(|p| (p.thread, p.line)).collect();
+            return second.findings.iter().map(places).collect();
+        }
+        let places = |f: &moire_execution::leaf::Finding| {
+            f.places.iter().map(|p| (usize::from(p.thread), p.line)).collect()
+        };
+        self.judgement.findings.iter().map(places).collect()
+    }
+}
 
 impl Judge<'_> {
     /// The answer for a file.
@@ -86,30 +110,22 @@ impl Judge<'_> {
 
     /// The answer for a program that is explored as it stands.
     pub(crate) fn program(&self, source: Source) -> Result<Answer> {
-        let explored = self.explored(vec![source], self.limits(), true)?;
-        Ok(self.noted(explored, None, self.limits(), None))
+        let explored = self.offered(source, self.limits(), true)?;
+        Ok(self.noted(vec![explored], None, self.limits(), None))
     }
 
-    /// Explores programs; with `telling`, what is found may be told at once.
-    pub(crate) fn explored(
-        &self,
-        sources: Vec<Source>,
-        limits: &Limits,
-        telling: bool,
-    ) -> Result<Vec<Explored>> {
+    /// Explores a program; with `telling`, what is found may be told at once.
+    pub(crate) fn explored(&self, source: Source, limits: &Limits, telling: bool) -> Result<Explored> {
         let questions = Questions { witnesses: true, about: About::All };
-        let one = |source: Source| {
-            let model = (self.asked.name.as_str(), &self.asked.model);
-            let (judgement, sample) = self.host.judge(&source, model, limits, questions, telling)?;
-            Ok((source, judgement, sample))
-        };
-        sources.into_iter().map(one).collect()
+        let model = (self.asked.name.as_str(), &self.asked.model);
+        let (judgement, sample) = self.host.judge(&source, model, limits, questions, telling)?;
+        Ok(Explored { source, judgement, sample, second: None })
     }
 
     /// The verdicts of one program under another model. If the fleet is lost meanwhile, they are not known.
     fn quiet(&self, source: &Source, model: Result<&Model>, limits: &Limits) -> Judgement {
         let questions = Questions { witnesses: false, about: About::All };
-        let judge = |model| self.host.judge(source, (&self.asked.name, model), limits, questions, false);
+        let judge = |model| self.both(source, model, limits, questions, false);
         let said = model.and_then(judge);
         said.map_or_else(|e| undecided(Verdict::Bounded(format!("{e:#}"))), |found| found.0)
     }
@@ -128,15 +144,15 @@ impl Judge<'_> {
         limits: &Limits,
         file: Option<&File>,
     ) -> Answer {
-        let plain = Verdicts(union(explored.iter().map(|e| &e.1.verdicts))).words();
+        let plain = Verdicts(union(explored.iter().map(|e| &e.judgement.verdicts))).words();
         let contest = |(setting, model): &(String, Model)| {
             let others: Vec<Vec<Verdict>> =
-                explored.iter().map(|e| self.quiet(&e.0, Ok(model), limits).verdicts).collect();
+                explored.iter().map(|e| self.quiet(&e.source, Ok(model), limits).verdicts).collect();
             let verdicts = Verdicts(union(&others));
             (verdicts.words() != plain).then(|| Contest { setting: setting.clone(), verdicts })
         };
         let contested = self.asked.others.iter().filter_map(contest).collect();
-        let name = explored.first().map_or(String::new(), |e| e.0.name.clone());
+        let name = explored.first().map_or(String::new(), |e| e.source.name.clone());
         let parts = explored.into_iter().map(|e| self.part(e, None, limits, file)).collect();
         let answer = Answer::new(&name, &self.asked.model, parts, self.question.options());
         Answer { contested, launch, ..answer }
@@ -145,13 +161,15 @@ impl Judge<'_> {
     /// A program with its notes. `launch` is the command of the smaller launch that it belongs to, `file` a module.
     pub(crate) fn part(
         &self,
-        (source, judgement, sample): Explored,
+        Explored { source, judgement, sample, second }: Explored,
         launch: Option<String>,
         limits: &Limits,
         file: Option<&File>,
     ) -> Part {
+        let alone = second.as_ref().is_some_and(|s| s.answered == Answered::Operational);
         let spent = judgement.summary.checks.max(BESIDE_CHECKS);
         let beside = match file {
+            _ if alone => Limits { checks: judgement.summary.checks.min(limits.checks), ..*limits },
             Some(_) => Limits { checks: spent.min(limits.checks), ..*limits },
             None => *limits,
         };
@@ -166,14 +184,14 @@ impl Judge<'_> {
         let asking = Asking { under: &under, more: &|| self.host.more() };
         let profile = self.asked.profiles.beside(&source, &judgement, &asking);
         let stale = match file.is_some() && judgement.is_clean() && self.host.more() {
-            true => self.stale(&source, limits),
+            true => self.stale(&source, if alone { &beside } else { limits }),
             false => Vec::new(),
         };
         let (advice, redundant) = match sample {
-            None => self.tried(&source, &judgement, file, limits),
-            Some(_) => (None, None),
+            None if !alone => self.tried(&source, &judgement, file, limits),
+            _ => (None, None),
         };
-        Part { launch, profile, stale, advice, redundant, ..told(&source, &judgement, sample) }
+        Part { launch, profile, stale, advice, redundant, second, ..told(&source, &judgement, sample) }
     }
 
     /// What was tried: edits that mend the program, and what could go. `file` is a module.
@@ -237,6 +255,7 @@ fn told(source: &Source, judgement: &Judgement, sample: Option<Sample>) -> Part 
         stale: Vec::new(),
         advice: None,
         redundant: None,
+        second: None,
         descents: sample.map(Into::into),
     }
 }

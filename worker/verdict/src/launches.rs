@@ -12,6 +12,7 @@
 //! shows nothing but what it covers; what is wrong with it is said.
 
 use crate::answer::Answer;
+use crate::door::Answered;
 use crate::input::{File, Source};
 use crate::judging::{Explored, Judge};
 use crate::kernel::{Candidate, Covering, Launched, Run, Search, Smaller, Taken};
@@ -42,11 +43,11 @@ struct Tried {
 
 impl Tried {
     fn verdicts(&self) -> Vec<Verdict> {
-        union(self.explored.iter().map(|e| &e.1.verdicts))
+        union(self.explored.iter().map(|e| &e.judgement.verdicts))
     }
 
     fn is_clean(&self) -> bool {
-        self.explored.iter().all(|e| e.1.is_clean())
+        self.explored.iter().all(|e| e.judgement.is_clean())
     }
 
     /// Whether a larger launch can have another answer.
@@ -57,7 +58,7 @@ impl Tried {
 
     /// Consistency checks of its explorations.
     fn checks(&self) -> u64 {
-        self.explored.iter().map(|e| e.1.summary.checks).sum()
+        self.explored.iter().map(|e| e.judgement.summary.checks).sum()
     }
 
     /// The launch, if it was explored and is clean.
@@ -67,12 +68,24 @@ impl Tried {
 
     /// The lines of what is wrong.
     fn lines(&self) -> BTreeSet<u32> {
-        self.explored.iter().flat_map(|e| &e.1.findings).flat_map(|f| &f.places).map(|p| p.line).collect()
+        self.explored.iter().flat_map(Explored::wrong).flatten().map(|place| place.1).collect()
     }
 
     /// Whether all that is wrong is work that a CTA has not waited for when it ends.
     fn is_unfinished(&self) -> bool {
-        self.explored.iter().flat_map(|e| &e.1.findings).all(|f| f.flag == "lifetime-pending")
+        let told = |e: &Explored| e.second.as_ref().is_none_or(|s| s.answered != Answered::Operational);
+        let all = self.explored.iter().flat_map(|e| &e.judgement.findings);
+        self.explored.iter().all(told) && all.into_iter().all(|f| f.flag == "lifetime-pending")
+    }
+
+    /// Whether all that is wrong is that one instruction of two CTAs meets itself.
+    fn stores_meet(&self) -> bool {
+        let meets = |explored: &Explored, places: &[(usize, u32)]| {
+            let cta = |thread: usize| explored.source.program.threads.get(thread).map(|t| t.place.cta);
+            matches!(places, [(a, x), (b, y)] if x == y && cta(*a) != cta(*b))
+        };
+        let of = |e: &Explored| e.wrong().iter().all(|places| meets(e, places));
+        self.verdicts() == [Verdict::Race] && self.explored.iter().all(of)
     }
 
     fn has_finding(&self) -> bool {
@@ -113,35 +126,62 @@ impl Judge<'_> {
             }
             self.host.forget();
         }
-        let more = self.covered(&mut tried, covering)?;
+        let left_out = self.given_room(&mut tried, covering, &limits)?;
+        let mut more = self.covered(&mut tried, covering)?;
+        more.taken.extend(left_out);
         let Tried { explored, mut launch, unasked, .. } = tried.pop().context("a kernel has a launch")?;
-        let largest = union(explored.iter().map(|e| &e.1.verdicts));
+        let largest = union(explored.iter().map(|e| &e.judgement.verdicts));
         let mut beside = Vec::new();
         launch.more = more.judged;
         launch.taken.extend(more.taken);
         let hangs: Vec<bool> = tried.iter().map(|t| stands(t, &tried, &launch, &largest)).collect();
         for (Tried { explored, launch: smaller, .. }, hangs) in tried.into_iter().zip(hangs) {
             let command = smaller.command(&self.question.options());
-            let verdicts = Verdicts(union(explored.iter().map(|e| &e.1.verdicts)));
+            let verdicts = Verdicts(union(explored.iter().map(|e| &e.judgement.verdicts)));
             launch.smaller.push(Smaller { command: command.clone(), verdicts });
             let own = explored.into_iter().filter_map(|e| added(e, &largest, hangs));
             beside.extend(own.map(|e| (e, command.clone())));
         }
         if let Some(wrong) = more.wrong {
             let command = wrong.launch.command(&self.question.options());
-            beside
-                .extend(wrong.explored.into_iter().filter(|e| !e.1.is_clean()).map(|e| (e, command.clone())));
+            beside.extend(
+                wrong.explored.into_iter().filter(|e| !e.judgement.is_clean()).map(|e| (e, command.clone())),
+            );
         }
         let mut answer = match unasked {
             false => self.noted(explored, Some(launch), &limits, Some(file)),
             true => {
-                let (source, judgement, _) = explored.into_iter().next().context("a launch has a program")?;
-                Answer { launch: Some(launch), ..self.untried(&source, &judgement) }
+                let one = explored.into_iter().next().context("a launch has a program")?;
+                Answer { launch: Some(launch), ..self.untried(&one.source, &one.judgement) }
             }
         };
         let part = |(e, command)| self.part(e, Some(command), &limits, Some(file));
         answer.parts.extend(beside.into_iter().map(part));
         Ok(answer)
+    }
+
+    /// Puts a launch with larger parameters in the place of the largest one, if all that is wrong there is that two CTAs store to
+    /// one place, and that is not so with these. Says what is left out.
+    fn given_room(
+        &self,
+        tried: &mut Vec<Tried>,
+        covering: Option<&Covering>,
+        limits: &Limits,
+    ) -> Result<Option<Taken>> {
+        let Some((covering, last)) = covering.zip(tried.last()) else { return Ok(None) };
+        let Some(run) = last.run.as_ref().filter(|_| last.stores_meet()) else { return Ok(None) };
+        let Some(candidate) = covering.roomier(run, &last.lines()) else { return Ok(None) };
+        let roomier = self.launch(candidate, limits, false)?;
+        if roomier.clean().is_none() {
+            return Ok(None);
+        }
+        let why =
+            "CTAs store to one place there, and nothing says that so many are launched with such parameters";
+        let command = last.launch.command(&self.question.options());
+        let taken = doubted(why, &last.verdicts(), &command);
+        tried.pop();
+        tried.push(roomier);
+        Ok(Some(taken))
     }
 
     /// Judges more launches, if the largest one is clean, and says in its coverage what is left.
@@ -225,20 +265,19 @@ impl Judge<'_> {
         Ok(out)
     }
 
-    /// Explores programs to the end, or until something is wrong and some work is done: what is wrong is not less so for what
+    /// Explores a program to the end, or until something is wrong and some work is done: what is wrong is not less so for what
     /// else there is.
-    fn soon(&self, sources: Vec<Source>, limits: &Limits, telling: bool) -> Result<Vec<Explored>> {
-        let check = sources.iter().map(price).max().unwrap_or(1);
-        let soon = (SOON_WORK / check).max(1);
+    fn soon(&self, source: Source, limits: &Limits, telling: bool) -> Result<Explored> {
+        let soon = (SOON_WORK / price(&source)).max(1);
         if soon >= limits.checks {
-            return self.explored(sources, limits, telling);
+            return self.offered(source, limits, telling);
         }
-        let explored = self.explored(sources, &Limits { checks: soon, ..*limits }, telling)?;
-        let open = explored.iter().any(|e| e.1.summary.bounded == Some(Bound::Checks));
-        if !open || explored.iter().any(is_wrong) {
+        let explored = self.offered(source, &Limits { checks: soon, ..*limits }, telling)?;
+        let open = explored.judgement.summary.bounded == Some(Bound::Checks);
+        if !open || is_wrong(&explored) || explored.judgement.is_clean() {
             return Ok(explored);
         }
-        self.explored(explored.into_iter().map(|e| e.0).collect(), limits, telling)
+        self.offered(explored.source, limits, telling)
     }
 
     /// Explores a launch, unless it is refused; with `telling`, what is found may be told at once.
@@ -246,18 +285,21 @@ impl Judge<'_> {
         let Candidate { mut sources, mut launch, refused, reserve, run } = candidate;
         if let Some(why) = refused {
             let source = sources.pop().context("a launch has a program")?;
-            return Ok(Tried { explored: vec![(source, undecided(why), None)], launch, run, unasked: true });
+            let one = Explored { source, judgement: undecided(why), sample: None, second: None };
+            return Ok(Tried { explored: vec![one], launch, run, unasked: true });
         }
         // What is found for any data need not happen, so nothing is said at once.
-        let mut explored = self.soon(sources, limits, telling && launch.any_data.is_none())?;
+        let telling = telling && launch.any_data.is_none();
+        let soon = |source| self.soon(source, limits, telling);
+        let mut explored: Vec<Explored> = sources.into_iter().map(soon).collect::<Result<_>>()?;
         reserve.into_iter().for_each(|why| reserved(&mut explored, &why));
-        let clean = explored.iter().all(|e| e.1.is_clean());
+        let clean = explored.iter().all(|e| e.judgement.is_clean());
         let could = launch.any_data.as_mut().filter(|_| !clean);
         let unasked = could.is_some();
         if let Some(any) = could {
             any.possible = could_happen(&explored);
             explored.truncate(1);
-            explored.iter_mut().for_each(|e| e.1 = undecided(Verdict::Abstained(any.why.clone())));
+            explored.iter_mut().for_each(|e| e.judgement = undecided(Verdict::Abstained(any.why.clone())));
         }
         Ok(Tried { explored, launch, run, unasked })
     }
@@ -265,17 +307,17 @@ impl Judge<'_> {
 
 /// Abstains from what is clean.
 fn reserved(explored: &mut [Explored], why: &str) {
-    let all = explored.iter_mut().flat_map(|e| &mut e.1.verdicts);
+    let all = explored.iter_mut().flat_map(|e| &mut e.judgement.verdicts);
     all.filter(|v| matches!(v, Verdict::Clean(_))).for_each(|v| *v = Verdict::Abstained(why.to_owned()));
 }
 
 /// Whether something is wrong with a program.
 fn is_wrong(explored: &Explored) -> bool {
-    explored.1.verdicts.iter().any(|v| v.exit_code() == crate::exit::FINDING)
+    explored.judgement.verdicts.iter().any(|v| v.exit_code() == crate::exit::FINDING)
 }
 
 /// The work of one check of a program.
-fn price(source: &Source) -> u64 {
+pub(crate) fn price(source: &Source) -> u64 {
     let size = source.program.threads.iter().map(|t| t.body.len() as u64).sum::<u64>();
     size.saturating_mul(size).max(1)
 }
@@ -302,7 +344,8 @@ fn stands(one: &Tried, smaller: &[Tried], launch: &Launched, largest: &[Verdict]
 }
 
 /// What a smaller launch adds to the verdicts of the largest one. Its hang counts if `hangs`.
-fn added((source, judgement, sample): Explored, largest: &[Verdict], hangs: bool) -> Option<Explored> {
+fn added(one: Explored, largest: &[Verdict], hangs: bool) -> Option<Explored> {
+    let Explored { source, judgement, sample, second } = one;
     let adds = |v: &Verdict| {
         let counts = match v {
             Verdict::Race
@@ -326,17 +369,17 @@ fn added((source, judgement, sample): Explored, largest: &[Verdict], hangs: bool
         summary: judgement.summary,
         ..told(verdicts.clone())
     };
-    (!verdicts.is_empty()).then_some((source, own, sample))
+    (!verdicts.is_empty()).then_some(Explored { source, judgement: own, sample, second })
 }
 
 /// The verdicts of programs, each with the lines it is about first.
 fn could_happen(explored: &[Explored]) -> Vec<String> {
     let one = |verdict: String| {
         let about = |f: &&Finding| flag_verdict(&f.flag).word() == verdict;
-        let found = explored.iter().flat_map(|e| &e.1.findings).find(about);
+        let found = explored.iter().flat_map(|e| &e.judgement.findings).find(about);
         let lines: BTreeSet<u32> = found.iter().flat_map(|f| &f.places).map(|p| p.line).collect();
         let lines: Vec<String> = lines.iter().map(u32::to_string).collect();
         if lines.is_empty() { verdict } else { format!("{verdict} (line {})", lines.join(" and ")) }
     };
-    Verdicts(union(explored.iter().map(|e| &e.1.verdicts))).words().into_iter().map(one).collect()
+    Verdicts(union(explored.iter().map(|e| &e.judgement.verdicts))).words().into_iter().map(one).collect()
 }

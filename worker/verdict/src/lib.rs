@@ -8,6 +8,7 @@
 
 pub mod answer;
 pub mod asked;
+pub mod door;
 pub mod execution;
 pub mod exit;
 pub mod finding;

@@ -68,7 +68,7 @@ impl Judge<'_> {
                 None => *self.limits(),
                 Some(_) => Limits { checks: self.limits().checks.min(RAISED_CHECKS), ..*self.limits() },
             };
-            let explored = self.explored(vec![unrolled], &limits, true)?;
+            let explored = vec![self.explored(unrolled, &limits, true)?];
             if worst(&explored) == exit::FINDING {
                 proof.explored(counts, true);
                 return Ok(Some(explored));
@@ -89,11 +89,11 @@ impl Judge<'_> {
         for counts in proof.confirming() {
             let Ok(unrolled) = unrolled(source, &counts) else { continue };
             let limits = Limits { checks: left, ..*self.limits() };
-            let explored = self.explored(vec![unrolled], &limits, false)?;
-            if proof.confirmed(&counts, union(explored.iter().map(|e| &e.1.verdicts))) {
+            let explored = vec![self.explored(unrolled, &limits, false)?];
+            if proof.confirmed(&counts, union(explored.iter().map(|e| &e.judgement.verdicts))) {
                 return Ok(Some(explored));
             }
-            left = left.saturating_sub(explored.iter().map(|e| e.1.summary.checks).sum());
+            left = left.saturating_sub(explored.iter().map(|e| e.judgement.summary.checks).sum());
             if left == 0 {
                 break;
             }
@@ -116,7 +116,7 @@ impl Judge<'_> {
 
 /// The exit code of the worst verdict.
 fn worst(explored: &[Explored]) -> u8 {
-    exit::worst(explored.iter().flat_map(|e| &e.1.verdicts).map(Verdict::exit_code))
+    exit::worst(explored.iter().flat_map(|e| &e.judgement.verdicts).map(Verdict::exit_code))
 }
 
 /// The text with copies of the loop bodies, as many as the trip counts say.

@@ -141,10 +141,10 @@ pub struct Least {
 ///
 /// # Errors
 /// The reason why it does not decide the program.
-fn run(program: &Program, name: &str, model: &Model) -> Result<(Outcome, Settings), String> {
+pub(crate) fn run(program: &Program, name: &str, model: &Model) -> Result<(Outcome, Settings), String> {
     if name != MODEL {
         return Err(format!(
-            "`repeat` with a free number under the model {name}: only {MODEL} has transitions"
+            "the operational engine has no transitions for the model {name}, only for {MODEL}"
         ));
     }
     let settings = Settings::of(|switch| model.variant(switch))
@@ -162,7 +162,7 @@ pub(crate) fn verdicts(program: &Program, name: &str, model: &Model) -> Vec<Verd
 }
 
 /// The verdicts of a run. A run that only breaks a condition is no proof and no mistake.
-fn verdicts_of(outcome: &Outcome) -> Vec<Verdict> {
+pub(crate) fn verdicts_of(outcome: &Outcome) -> Vec<Verdict> {
     let one = |kind: Kind| match kind {
         Kind::Race => Verdict::Race,
         Kind::Hang => Verdict::Hang,
@@ -195,15 +195,17 @@ fn covered(outcome: &Outcome, bound: &str) -> String {
 
 /// Two runs of the operational engine that should say the same.
 fn contradicted(other: &str) -> String {
-    format!("no proof for every trip count: the operational engine contradicts itself, {other}")
+    format!("the operational engine contradicts itself, {other}")
 }
 
 /// The condition that keeps one run from standing for all.
 fn unproved(outcome: &Outcome) -> String {
     let broken = outcome.findings.iter().find_map(|f| f.condition.map(|c| (c, f)));
-    broken.map_or(String::new(), |(condition, f)| {
-        format!("no proof for every trip count: {} ({})", condition.text(), f.text)
-    })
+    let what = match outcome.classes.is_empty() {
+        true => "one run does not stand for all",
+        false => "no proof for every trip count",
+    };
+    broken.map_or(String::new(), |(condition, f)| format!("{what}: {} ({})", condition.text(), f.text))
 }
 
 impl Proof {
@@ -310,16 +312,6 @@ impl Proof {
     /// The answer for people and tools. `file` and `options` are those of the command.
     pub(crate) fn told(&self, file: &str, options: &str) -> Operational {
         let o = &self.outcome;
-        let finding = |f: &Finding| Mistake {
-            kind: f.kind.word(),
-            condition: f.condition.map(|c| c.text().to_owned()),
-            text: f.text.clone(),
-            places: f
-                .places
-                .iter()
-                .map(|(thread, line)| Instruction { thread: *thread, line: *line })
-                .collect(),
-        };
         let class = |(name, least): &(String, u32)| Free {
             name: name.clone(),
             least: *least,
@@ -343,7 +335,7 @@ impl Proof {
             states: o.states,
             steps: o.steps,
             bounded: o.bounded.as_ref().map(|bound| covered(o, bound)),
-            findings: o.findings.iter().map(finding).collect(),
+            findings: mistakes(o),
             schedules: SCHEDULES,
             differs: o.differs.clone(),
             confirmations: confirmations.collect(),
@@ -354,6 +346,18 @@ impl Proof {
                 .map(|l| Least { trips: l.numbers.clone(), program: print(&l.program) }),
         }
     }
+}
+
+/// What a run finds.
+pub(crate) fn mistakes(outcome: &Outcome) -> Vec<Mistake> {
+    let place = |(thread, line): &(usize, u32)| Instruction { thread: *thread, line: *line };
+    let one = |f: &Finding| Mistake {
+        kind: f.kind.word(),
+        condition: f.condition.map(|c| c.text().to_owned()),
+        text: f.text.clone(),
+        places: f.places.iter().map(place).collect(),
+    };
+    outcome.findings.iter().map(one).collect()
 }
 
 /// `K = 2, T = 1 then 0`

@@ -94,7 +94,7 @@ fn loops_with_a_free_number() {
     run(lapped, &[], 10, "[D2: a wait that can be lapped]");
     run(lapped, &[], 10, "l.litmus: hang");
     run(lapped, &["--trips", "K=1"], 0, "l.litmus: clean");
-    run(LOOPED, &["--model", "sc"], 11, "under the model sc");
+    run(LOOPED, &["--model", "sc"], 11, "for the model sc");
     run(LOOPED, &["--model", "ptx:TQ4=B"], 11, "TQ4=B");
 }
 

@@ -17,8 +17,6 @@ const UNDECIDED: &[(&str, &str)] = &[
     ("dataaddr.wrong", "an address that depends on data"),
     ("datauniform.wrong", "a predicate (p) that depends on data"),
     ("ldnc.wrong", "a load that is defined only for memory that is read-only"),
-    ("longloop.right", "an execution of more than 1024 events"),
-    ("longloop.wrong", "an execution of more than 1024 events"),
     ("multimem.right", "`multimem`"),
     ("multimem.wrong", "`multimem`"),
     ("weakspin.wrong", "a predicate (p) that depends on data"),

@@ -238,6 +238,33 @@ fn the_caret_is_below_the_bad_word() {
     assert!(err.contains("\n4 |   st.weaj.u32 [x], 1;\n  |     ^^^^^\n"), "{err}");
 }
 
+/// The ring of the corpus with so many rounds, and the watcher's arrival left out if `lapped`.
+fn rounds(number: u32, lapped: bool) -> String {
+    let text = include_str!("../../../../corpus/litmus/loops/ring.litmus");
+    let text = text.replace("repeat K", &format!("repeat {number}"));
+    let (rest, watcher) = text.split_once("watcher").unwrap();
+    let arrival = "    mbarrier.arrive.release.cta.shared::cta.b64 _, [empty];\n";
+    format!("{rest}watcher{}", if lapped { watcher.replace(arrival, "") } else { watcher.to_owned() })
+}
+
+#[test]
+fn two_engines_are_asked_and_it_is_said_who_answers() {
+    let few = rounds(3, false);
+    let (many, wrong) = (rounds(300, false), rounds(300, true));
+    let here = folder(&[("few.litmus", &few), ("many.litmus", &many), ("wrong.litmus", &wrong)]);
+    let (code, out, _) = said(here.path(), &["check", "few.litmus"]);
+    assert!(code == 0 && out.contains("; the operational engine agrees\n"), "{out}");
+    let (code, out, err) = said(here.path(), &["check", "many.litmus"]);
+    assert!(code == 0 && out.contains("  answered by the operational engine, in "), "{out}{err}");
+    assert!(out.contains("one run stands for all") && out.contains("keeps polling"), "{out}");
+    let (code, out, err) = said(here.path(), &["check", "wrong.litmus", "--explain-time", "0s"]);
+    assert!(code == 10 && out.contains("wrong.litmus: hang\n"), "{out}{err}");
+    let (_, json, _) = said(here.path(), &["check", "many.litmus", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let part = &json["parts"][0];
+    assert_eq!((&part["second"]["answered"], &part["verdicts"][0]), (&"operational".into(), &"clean".into()));
+}
+
 #[test]
 fn verdicts_are_coloured_where_that_is_asked() {
     let here = folder(&[("r.litmus", RACE)]);

@@ -91,6 +91,25 @@ impl Covering {
         }
     }
 
+    /// The same launch with larger values of the parameters that were chosen and decide addresses, if there are any and
+    /// these lines are accesses to global memory: a grid that was chosen, too, may be too large for them.
+    pub(crate) fn roomier(&self, run: &Run, lines: &BTreeSet<u32>) -> Option<Candidate> {
+        let mut launch = run.launch.clone();
+        let chosen = self.needs.iter().filter(|need| need.at == 0 && need.decides.starts_with("an address"));
+        let mut larger = false;
+        for need in chosen {
+            let value = launch
+                .params
+                .get_mut(&need.index)
+                .filter(|_| !self.asked.args.params.contains_key(&need.index));
+            if let Some(value) = value {
+                (*value, larger) = (value.saturating_mul(2), true);
+            }
+        }
+        let open = larger && self.free().grid && self.asked.goals.are_global(lines);
+        open.then(|| self.candidate(launch).ok()).flatten()
+    }
+
     /// A launch with its programs.
     fn candidate(&self, launch: Launch) -> Result<Candidate> {
         self.asked.candidate(Tried::new(&self.asked.kernel, launch), &self.needs)

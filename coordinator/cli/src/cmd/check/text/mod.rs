@@ -10,6 +10,7 @@ use moire_coordinator::many;
 use moire_explore::Bound;
 use moire_explore::judge::Verdict;
 use moire_verdict::answer::{Answer, Descended, Part, Visited};
+use moire_verdict::door::Answered;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) use findings::{places, relied};
@@ -96,14 +97,17 @@ fn explored_text(answer: &Answer, part: &Part, title: Option<String>) -> String 
     let Visited { executions, blocked, dead_ends, checks, .. } = part.visited;
     let title =
         title.map_or(String::new(), |title| format!("{title}, {}: ", part.verdicts.words().join(", ")));
+    let agrees = part.second.as_ref().is_some_and(|s| s.answered == Answered::Both);
     let mut out = format!(
-        "  {title}{}: {}, {blocked} blocked, {}, {}{}\n",
+        "  {title}{}: {}, {blocked} blocked, {}, {}{}{}\n",
         answer.model.as_deref().unwrap_or_default(),
         many(executions, "execution"),
         many(dead_ends, "dead end"),
         many(checks, "check"),
-        left_out(part.visited)
+        left_out(part.visited),
+        if agrees { "; the operational engine agrees" } else { "" }
     );
+    out.extend(part.second.iter().map(|second| operational::second(second, part)));
     for condition in &part.conditions {
         let name = if condition.name.is_empty() { String::new() } else { format!(" {}", condition.name) };
         let holds = match condition.holds {

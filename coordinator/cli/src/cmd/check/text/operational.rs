@@ -2,6 +2,9 @@
 
 use super::findings::joined;
 use moire_explore::judge::Verdict;
+use moire_operate::{ASSUMPTIONS, SCHEDULES};
+use moire_verdict::answer::Part;
+use moire_verdict::door::{Answered, Second};
 use moire_verdict::proof::{Confirmation, Free, Mistake, Operational, shown};
 
 /// Most findings listed.
@@ -19,6 +22,29 @@ pub(super) fn text(o: &Operational) -> String {
         (_, Some(bounded)) => format!("{cost}  stopped by the limit on {bounded}\n"),
         _ if o.findings.is_empty() && o.differs.is_none() => proved(o, &cost),
         _ => found(o, cost),
+    }
+}
+
+/// What the operational engine says of a program that the explorer did not finish.
+pub(super) fn second(second: &Second, part: &Part) -> String {
+    match second.answered {
+        Answered::Both | Answered::Neither => String::new(),
+        Answered::Explorer if !part.verdicts.is_incomplete() => String::new(),
+        Answered::Explorer => format!("  operational engine: {}\n", second.verdicts.words().join(", ")),
+        Answered::Operational => {
+            let mut out = format!("  answered by the operational engine, in {} steps\n", second.steps);
+            if second.findings.is_empty() {
+                out += &format!("  the same under {SCHEDULES} other schedules of threads and completions\n");
+                out += "  arrivals, waits and expect_tx are ordered (D1 to D5), so one run stands for all; assumed:\n";
+                out.extend(ASSUMPTIONS.iter().skip(1).map(|a| format!("    {a}\n")));
+            }
+            out.extend(second.findings.iter().take(LISTED).map(mistake));
+            let more = second.findings.len().saturating_sub(LISTED);
+            if more > 0 {
+                out += &format!("    and {more} more\n");
+            }
+            out
+        }
     }
 }
 
