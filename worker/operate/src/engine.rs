@@ -96,6 +96,8 @@ impl<'a> Engine<'a> {
                     RegInit::Lane => Val::Known(u128::from(thread.place.lane().unwrap_or(0))),
                 })
                 .collect(),
+            active: thread.place.lanes(),
+            arms: Vec::new(),
             exited: false,
             held: false,
             met: false,

@@ -25,6 +25,8 @@ pub enum Planted {
     CountsApart,
     /// Strong stores race with none, whatever their scope.
     StrongAnywhere,
+    /// What lanes write where others do not go, all lanes know.
+    ArmsKnow,
     /// All scopes include each other.
     AnyScope,
     /// Relaxed waits acquire.
@@ -61,7 +63,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 26] = [
+    pub const ALL: [Planted; 27] = [
         Planted::Unobserved,
         Planted::Lapped,
         Planted::Generations,
@@ -72,6 +74,7 @@ impl Planted {
         Planted::CountedExits,
         Planted::CountsApart,
         Planted::StrongAnywhere,
+        Planted::ArmsKnow,
         Planted::AnyScope,
         Planted::RelaxedWaits,
         Planted::RelaxedArrivals,

@@ -21,6 +21,10 @@ pub(crate) struct Loading {
 pub(crate) struct ThreadState {
     pub(crate) pc: usize,
     pub(crate) regs: Vec<Val>,
+    /// The lanes that run, a bit a lane.
+    pub(crate) active: u32,
+    /// The branches that only some lanes have taken, the innermost last.
+    pub(crate) arms: Vec<Arm>,
     pub(crate) exited: bool,
     /// Arrived at a barrier and waits there.
     pub(crate) held: bool,
@@ -56,6 +60,17 @@ pub(crate) struct Added {
     pub(crate) drops: bool,
     /// It must observe the previous phase, by the text of the PTX ISA (9.4, 9.7.13.15.5.1).
     pub(crate) observes: bool,
+}
+
+/// A branch that only some lanes of a warp have taken.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Arm {
+    /// Where the others wait for them.
+    pub(crate) meet: usize,
+    /// All that go on there.
+    pub(crate) lanes: u32,
+    /// The registers of the others.
+    pub(crate) regs: Vec<Val>,
 }
 
 /// An asynchronous operation on an mbarrier.

@@ -9,8 +9,10 @@ pub(crate) enum Val {
     Known(u128),
     /// The number of the lane.
     Lane,
-    /// True in these lanes of the warp and false in the others: some of them, and not all.
+    /// One in these lanes of the warp and zero in the others: some of them, and not all. As a predicate it is true in them.
     Lanes(u32),
+    /// These bits, shifted right by the number of the lane.
+    Shifted(u32),
     /// Data that no instruction here computes with, or that differs among lanes.
     Unknown,
 }
@@ -19,12 +21,49 @@ impl Val {
     pub(crate) fn known(self) -> Option<u128> {
         match self {
             Val::Known(bits) => Some(bits),
-            Val::Lane | Val::Lanes(_) | Val::Unknown => None,
+            Val::Lane | Val::Lanes(_) | Val::Shifted(_) | Val::Unknown => None,
         }
     }
 }
 
-/// What is true in some of the lanes of a thread.
+impl Val {
+    /// The value in a lane.
+    pub(crate) fn in_lane(self, lane: u32) -> Option<u128> {
+        match self {
+            Val::Known(bits) => Some(bits),
+            Val::Lane => Some(lane.into()),
+            Val::Lanes(some) => Some(u128::from(some >> lane & 1)),
+            Val::Shifted(bits) => Some(u128::from(bits >> lane)),
+            Val::Unknown => None,
+        }
+    }
+}
+
+/// What is computed of two values, lane by lane.
+pub(crate) fn by_lane(lanes: u32, (a, b): (Val, Val), of: impl Fn(u128, u128) -> u128) -> Val {
+    if let (Val::Known(a), Val::Known(b)) = (a, b) {
+        return Val::Known(of(a, b));
+    }
+    each_lane(lanes, |lane| Some(of(a.in_lane(lane)?, b.in_lane(lane)?)))
+}
+
+/// The values of lanes as one, if they are equal, or one and zero.
+pub(crate) fn each_lane(lanes: u32, value: impl Fn(u32) -> Option<u128>) -> Val {
+    let of_thread = (0..32).filter(|lane| lanes >> lane & 1 == 1);
+    let Some(values) = of_thread.map(|lane| Some((lane, value(lane)?))).collect::<Option<Vec<_>>>() else {
+        return Val::Unknown;
+    };
+    match values.first() {
+        Some((_, first)) if values.iter().all(|(_, value)| value == first) => Val::Known(*first),
+        Some(_) if values.iter().all(|(_, value)| *value <= 1) => {
+            let ones = values.iter().filter(|(_, value)| *value == 1);
+            of_lanes(ones.fold(0, |some, (lane, _)| some | 1 << lane), lanes)
+        }
+        _ => Val::Unknown,
+    }
+}
+
+/// What is one in some of the lanes of a thread.
 pub(crate) fn of_lanes(some: u32, lanes: u32) -> Val {
     match some & lanes {
         0 => Val::Known(0),

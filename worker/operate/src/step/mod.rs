@@ -19,15 +19,17 @@ pub(crate) use memory::level_needed;
 
 use crate::engine::{At, Engine, known};
 use crate::finding::{Kind, Stop};
+use crate::planted::Planted;
 use crate::record::Part;
 use crate::rows::Rows;
-use crate::state::{Completion, State};
-use crate::value::Val;
+use crate::state::{Arm, Completion, State, ThreadState};
+use crate::value::{Val, each_lane};
 use moire_program::ir::{
-    Control, Instr, LoadOrder, MbarrierOp, MbarrierWait, Op, Proxy, StoreOrder, Tcgen05,
+    Control, Goes, Instr, LoadOrder, MbarrierOp, MbarrierWait, Op, Proxy, StoreOrder, Tcgen05,
 };
 use moire_program::registers::only_registers;
-use moire_program::{multimem_op, register_op};
+use moire_program::{fence_op, multimem_op, register_op};
+use std::collections::BTreeSet;
 
 /// Most asynchronous operations under way where they complete late, without and with free loops: those have many states.
 const PENDING: [usize; 2] = [24, 1];
@@ -49,19 +51,29 @@ pub(crate) fn step(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<M
         return Ok(Moved::Blocked);
     }
     let program = e.program;
+    reconverge(&mut s.threads[thread], e.has(Planted::ArmsKnow));
     let Some(instr) = program.threads[thread].body.get(s.threads[thread].pc) else {
         leave(e, s, thread)?;
         return Ok(Moved::On);
     };
     e.steps += 1;
-    let lanes = program.threads[thread].place.lanes().count_ones();
+    let lanes = s.threads[thread].active.count_ones();
     let mut at = At { thread, cta: e.layout.cta_of[thread], instr, lanes };
+    if s.threads[thread].arms.iter().any(|arm| arm.meet == s.threads[thread].pc) {
+        return Err(at.abstain("lanes that come to where others wait before those that wait elsewhere"));
+    }
+    if !s.threads[thread].arms.is_empty() && together(&instr.op) {
+        return Err(at.abstain("an instruction of a whole warp that only some lanes execute"));
+    }
     match guarded(e, s, at) {
         Guarded::All => {}
         Guarded::Some(lanes) => at.lanes = lanes,
         Guarded::None => {
             s.threads[thread].pc += 1;
             return Ok(Moved::On);
+        }
+        Guarded::Parted(some) => {
+            return part(e, s, at, some).map(|()| Moved::On);
         }
         Guarded::Unknown if only_registers(&instr.op) => {
             moire_program::registers::written(&instr.op, &mut |reg| {
@@ -94,21 +106,108 @@ enum Guarded {
     All,
     /// So many lanes of the warp.
     Some(u32),
+    /// A branch that these lanes take and others do not.
+    Parted(u32),
     None,
     Unknown,
 }
 
 fn guarded(e: &Engine<'_>, s: &State, at: At<'_>) -> Guarded {
     let Some(guard) = at.instr.guard else { return Guarded::All };
-    let lanes = e.program.threads[at.thread].place.lanes();
-    match s.threads[at.thread].regs[guard.reg.index()] {
-        Val::Known(value) if (value != 0) != guard.negated => Guarded::All,
-        Val::Known(_) => Guarded::None,
-        Val::Lanes(some) if !jumps(&at.instr.op) && !only_registers(&at.instr.op) => {
-            Guarded::Some(if guard.negated { lanes & !some } else { some }.count_ones())
+    let ThreadState { regs, active, .. } = &s.threads[at.thread];
+    let truth = match regs[guard.reg.index()] {
+        Val::Known(value) => Some(if value != 0 { u32::MAX } else { 0 }),
+        Val::Lanes(some) => Some(some),
+        Val::Lane | Val::Shifted(_) | Val::Unknown => None,
+    };
+    let some = truth.map(|some| if guard.negated { !some } else { some } & *active);
+    match some {
+        None => Guarded::Unknown,
+        Some(0) => Guarded::None,
+        Some(all) if all == *active || truth == Some(u32::MAX) => Guarded::All,
+        Some(some) if matches!(at.instr.op, Op::Bra { .. }) && e.program.threads[at.thread].place.joined => {
+            Guarded::Parted(some)
         }
-        Val::Lanes(_) | Val::Lane | Val::Unknown => Guarded::Unknown,
+        Some(_) if jumps(&at.instr.op) || only_registers(&at.instr.op) => Guarded::Unknown,
+        Some(some) => Guarded::Some(some.count_ones()),
     }
+}
+
+/// Whether all lanes of a warp execute an instruction, or none.
+fn together(op: &Op) -> bool {
+    match op {
+        Op::Bar { .. } | Op::WarpSync { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::Exit => true,
+        Op::Control(control) => !matches!(control, Control::Ignored(_) | Control::TryCancel { .. }),
+        Op::Tcgen05(op) => !op.by_one_thread() && !matches!(op, Tcgen05::FenceBefore | Tcgen05::FenceAfter),
+        Op::Wgmma(_) | Op::Tile(_) => true,
+        register_op!() | multimem_op!() | fence_op!() => false,
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::AsyncCopy(_) => false,
+        Op::Bra { .. } | Op::Book(_) => false,
+    }
+}
+
+/// Lanes that took a branch have come to where the others are. A register has the value of each lane there.
+fn reconverge(thread: &mut ThreadState, know: bool) {
+    while thread.arms.last().is_some_and(|arm| arm.meet == thread.pc) {
+        let Some(arm) = thread.arms.pop() else { return };
+        let ran = std::mem::replace(&mut thread.active, arm.lanes);
+        for (now, others) in thread.regs.iter_mut().zip(arm.regs).filter(|(now, others)| **now != *others) {
+            let own = *now;
+            if !know {
+                *now = each_lane(arm.lanes, |lane| {
+                    if ran >> lane & 1 == 1 { own } else { others }.in_lane(lane)
+                });
+            }
+        }
+    }
+}
+
+/// Some lanes go one way at a branch, and the others another way. One of the ways leads at once to where they meet: the
+/// lanes that go the other way run alone until then. Program order is that of the warp.
+fn part(e: &Engine<'_>, s: &mut State, at: At<'_>, some: u32) -> Result<(), Stop> {
+    let Op::Bra { target } = at.instr.op else { return Ok(()) };
+    let body = &e.program.threads[at.thread].body;
+    let thread = &mut s.threads[at.thread];
+    let next = thread.pc + 1;
+    let ways = [(target, next, thread.active & !some), (next, target, some)];
+    for (idle, busy, lanes) in ways {
+        let meet = straight(body, idle);
+        if leads_to(body, busy, meet) {
+            thread.arms.push(Arm { meet, lanes: thread.active, regs: thread.regs.clone() });
+            (thread.active, thread.pc) = (lanes, busy);
+            return Ok(());
+        }
+    }
+    Err(at.abstain("a branch with two arms that differs among lanes"))
+}
+
+/// Where jumps without a condition lead.
+fn straight(body: &[Instr], mut pc: usize) -> usize {
+    for _ in 0..body.len() {
+        match body.get(pc) {
+            Some(Instr { guard: None, op: Op::Bra { target }, .. }) => pc = *target,
+            _ => break,
+        }
+    }
+    pc
+}
+
+/// Whether every way from here comes there, or goes round for ever.
+fn leads_to(body: &[Instr], from: usize, to: usize) -> bool {
+    let (mut seen, mut todo) = (BTreeSet::new(), vec![from]);
+    while let Some(pc) = todo.pop() {
+        if pc == to || !seen.insert(pc) {
+            continue;
+        }
+        let Some(instr) = body.get(pc) else { return false };
+        let on = instr.guard.map(|_| pc + 1);
+        match instr.op.goes() {
+            Goes::To(target) => todo.extend([target].into_iter().chain(on)),
+            Goes::End => return false,
+            Goes::On | Goes::Opens | Goes::Closes => todo.push(pc + 1),
+        }
+    }
+    true
 }
 
 /// The thread ends.

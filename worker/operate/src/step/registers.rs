@@ -2,8 +2,8 @@
 
 use crate::engine::{At, Engine, operand};
 use crate::state::State;
-use crate::value::{Val, compare, compute as arithmetic, low, of_lanes};
-use moire_program::ir::{AluOp, CmpOp, Control, Op, Operand, Reg, Ty};
+use crate::value::{Val, by_lane, compare, compute as arithmetic, low, of_lanes};
+use moire_program::ir::{AluOp, Control, Op, Operand, Reg, Ty};
 use moire_program::registers::only_registers;
 use moire_program::{barrier_op, fence_op, jump_op, multimem_op, unit_op};
 
@@ -13,10 +13,8 @@ const SPIN: usize = 64;
 /// The value that a register instruction writes.
 fn result(e: &Engine<'_>, s: &State, at: At<'_>) -> Option<(Reg, Val)> {
     let of = |o: Operand| operand(e, s, at.thread, o);
-    let two = |f: &dyn Fn(u128, u128) -> u128, a: Operand, b: Operand| match (of(a), of(b)) {
-        (Val::Known(a), Val::Known(b)) => Val::Known(f(a, b)),
-        _ => Val::Unknown,
-    };
+    let lanes = s.threads[at.thread].active;
+    let two = |f: &dyn Fn(u128, u128) -> u128, a: Operand, b: Operand| by_lane(lanes, (of(a), of(b)), f);
     let width = |ty: &Ty| 8 * ty.bytes();
     Some(match &at.instr.op {
         Op::Mov { ty, dst, src } => (
@@ -26,9 +24,12 @@ fn result(e: &Engine<'_>, s: &State, at: At<'_>) -> Option<(Reg, Val)> {
                 other => other,
             },
         ),
-        Op::Alu { op, ty: Ty::Pred, dst, a, b } => (*dst, truth(e, s, at, (*op, *a, *b))),
+        Op::Alu { op: AluOp::Shr, ty: Ty::U(32), dst, a, b } if of(*b) == Val::Lane => {
+            let bits = of(*a).known().and_then(|bits| u32::try_from(low(bits, 32)).ok());
+            (*dst, bits.map_or(Val::Unknown, Val::Shifted))
+        }
         Op::Alu { op, ty, dst, a, b } => (*dst, two(&|a, b| arithmetic(*op, *ty, a, b), *a, *b)),
-        Op::Setp { op, ty, dst, a, b } => (*dst, compared(e, s, at, (*op, *ty, *a, *b))),
+        Op::Setp { op, ty, dst, a, b } => (*dst, two(&|a, b| u128::from(compare(*op, *ty, a, b)), *a, *b)),
         Op::Selp { ty, dst, a, b, p } => {
             let chosen = match of(Operand::Reg(*p)) {
                 Val::Known(p) => of(if p != 0 { *a } else { *b }),
@@ -49,45 +50,6 @@ fn result(e: &Engine<'_>, s: &State, at: At<'_>) -> Option<(Reg, Val)> {
     })
 }
 
-/// A comparison; one with the number of the lane holds in some lanes.
-fn compared(e: &Engine<'_>, s: &State, at: At<'_>, (op, ty, a, b): (CmpOp, Ty, Operand, Operand)) -> Val {
-    let (a, b) = (operand(e, s, at.thread, a), operand(e, s, at.thread, b));
-    if let (Val::Known(a), Val::Known(b)) = (a, b) {
-        return Val::Known(compare(op, ty, a, b).into());
-    }
-    let in_lane = |value: Val, lane: u32| if value == Val::Lane { Some(lane.into()) } else { value.known() };
-    let lanes = e.program.threads[at.thread].place.lanes();
-    let mut some = 0;
-    for lane in (0..32).filter(|lane| lanes >> lane & 1 == 1) {
-        let (Some(a), Some(b)) = (in_lane(a, lane), in_lane(b, lane)) else { return Val::Unknown };
-        some |= u32::from(compare(op, ty, a, b)) << lane;
-    }
-    of_lanes(some, lanes)
-}
-
-/// Predicates together, lane by lane.
-fn truth(e: &Engine<'_>, s: &State, at: At<'_>, (op, a, b): (AluOp, Operand, Operand)) -> Val {
-    let lanes = e.program.threads[at.thread].place.lanes();
-    let some = |of: Operand| match operand(e, s, at.thread, of) {
-        Val::Known(bits) => Some(if bits & 1 == 1 { u32::MAX } else { 0 }),
-        Val::Lanes(some) => Some(some),
-        Val::Lane | Val::Unknown => None,
-    };
-    if let (Val::Known(a), Val::Known(b)) = (operand(e, s, at.thread, a), operand(e, s, at.thread, b)) {
-        return Val::Known(arithmetic(op, Ty::Pred, a, b));
-    }
-    let (Some(a), Some(b)) = (some(a), some(b)) else { return Val::Unknown };
-    match op {
-        AluOp::And => of_lanes(a & b, lanes),
-        AluOp::Or => of_lanes(a | b, lanes),
-        AluOp::Xor => of_lanes(a ^ b, lanes),
-        AluOp::Add | AluOp::Sub | AluOp::Mul | AluOp::Div | AluOp::Rem | AluOp::Min | AluOp::Max => {
-            Val::Unknown
-        }
-        AluOp::Shl | AluOp::Shr => Val::Unknown,
-    }
-}
-
 /// Executes a register instruction.
 pub(super) fn compute(e: &Engine<'_>, s: &mut State, at: At<'_>) {
     if let Some((dst, value)) = result(e, s, at) {
@@ -99,12 +61,10 @@ pub(super) fn compute(e: &Engine<'_>, s: &mut State, at: At<'_>) {
         let regs = &mut s.threads[at.thread].regs;
         return moire_program::registers::written(&at.instr.op, &mut |reg| regs[reg.index()] = Val::Unknown);
     };
-    let place = &e.program.threads[at.thread].place;
+    let active = s.threads[at.thread].active;
     let leader = operand(e, s, at.thread, *mask).known().map(|m| low(m, 32).trailing_zeros());
     let (chosen, elected) = match leader {
-        Some(leader) => {
-            (Val::Known(leader.into()), of_lanes(1u32.checked_shl(leader).unwrap_or(0), place.lanes()))
-        }
+        Some(leader) => (Val::Known(leader.into()), of_lanes(1u32.checked_shl(leader).unwrap_or(0), active)),
         None => (Val::Unknown, Val::Unknown),
     };
     let regs = &mut s.threads[at.thread].regs;
