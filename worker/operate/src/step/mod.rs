@@ -121,13 +121,12 @@ fn guarded(e: &Engine<'_>, s: &State, at: At<'_>) -> Guarded {
         Val::Lane | Val::Shifted(_) | Val::Unknown => None,
     };
     let some = truth.map(|some| if guard.negated { !some } else { some } & *active);
+    let parts = matches!(at.instr.op, Op::Bra { .. }) && e.program.threads[at.thread].place.joined;
     match some {
         None => Guarded::Unknown,
         Some(0) => Guarded::None,
-        Some(all) if all == *active || truth == Some(u32::MAX) => Guarded::All,
-        Some(some) if matches!(at.instr.op, Op::Bra { .. }) && e.program.threads[at.thread].place.joined => {
-            Guarded::Parted(some)
-        }
+        Some(all) if all == *active => Guarded::All,
+        Some(some) if parts => Guarded::Parted(some),
         Some(_) if jumps(&at.instr.op) || only_registers(&at.instr.op) => Guarded::Unknown,
         Some(some) => Guarded::Some(some.count_ones()),
     }
@@ -137,7 +136,8 @@ fn guarded(e: &Engine<'_>, s: &State, at: At<'_>) -> Guarded {
 fn together(op: &Op) -> bool {
     match op {
         Op::Bar { .. } | Op::WarpSync { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::Exit => true,
-        Op::Control(control) => !matches!(control, Control::Ignored(_) | Control::TryCancel { .. }),
+        Op::Control(Control::Ignored(_) | Control::TryCancel { .. }) => false,
+        Op::Control(_) => true,
         Op::Tcgen05(op) => !op.by_one_thread() && !matches!(op, Tcgen05::FenceBefore | Tcgen05::FenceAfter),
         Op::Wgmma(_) | Op::Tile(_) => true,
         register_op!() | multimem_op!() | fence_op!() => false,
@@ -184,10 +184,8 @@ fn part(e: &Engine<'_>, s: &mut State, at: At<'_>, some: u32) -> Result<(), Stop
 /// Where jumps without a condition lead.
 fn straight(body: &[Instr], mut pc: usize) -> usize {
     for _ in 0..body.len() {
-        match body.get(pc) {
-            Some(Instr { guard: None, op: Op::Bra { target }, .. }) => pc = *target,
-            _ => break,
-        }
+        let Some(Instr { guard: None, op: Op::Bra { target }, .. }) = body.get(pc) else { break };
+        pc = *target;
     }
     pc
 }
