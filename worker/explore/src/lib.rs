@@ -20,4 +20,4 @@ mod spelt;
 mod thread;
 mod visit;
 
-pub use search::{Abstain, Bound, Limits, Summary, Visitor, explore};
+pub use search::{Abstain, Bound, Limits, Summary, TOO_WIDE, Visitor, explore};

@@ -98,6 +98,9 @@ pub struct Abstain {
     pub line: u32,
 }
 
+/// The reason of an abstention that is about size alone.
+pub const TOO_WIDE: &str = "an execution of more than 1024 events";
+
 /// The line before a message, if there is one.
 fn at(line: u32) -> String {
     if line == 0 { String::new() } else { format!("line {line}: ") }

@@ -2,8 +2,8 @@
 //!
 //! Contract: the operational engine is asked first. It needs milliseconds, or abstains by name. Then the explorer is asked,
 //! within less work if the other one found nothing: there, one run stands for all, and the explorer may have to visit
-//! very many executions. Where both answer, they agree, or the difference is told; only what has an execution stands then. Where one does not
-//! answer, the other one does. Conditions are the explorer's alone.
+//! very many executions. Where both answer, they agree, or the difference is told; only what has an execution stands then. Where the explorer
+//! does not finish, the other one answers. What the explorer abstains from by name stays abstained. Conditions are the explorer's alone.
 
 use crate::exit;
 use crate::input::Source;
@@ -13,9 +13,9 @@ use crate::proof::{self, Mistake};
 use crate::verdicts::Verdicts;
 use anyhow::Result;
 use moire_cat::Model;
-use moire_explore::Limits;
 use moire_explore::judge::{About, Judgement, Questions, Verdict};
 use moire_explore::search::Sample;
+use moire_explore::{Limits, TOO_WIDE};
 use moire_operate::Outcome;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -80,6 +80,9 @@ impl Second {
         if self.verdicts.is_incomplete() && !wrong(&self.verdicts) {
             return Answered::Explorer;
         }
+        if explorer.verdicts.iter().any(names_a_construct) {
+            return Answered::Explorer;
+        }
         match (wrong(&self.verdicts), wrong(&explorer_said), explorer_said.is_incomplete()) {
             (true, true, _) | (false, false, false) => Answered::Both,
             (true, false, true) => Answered::Operational,
@@ -97,6 +100,11 @@ impl Second {
 /// Whether both engines know this kind of mistake.
 fn of_both(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Race | Verdict::Hang | Verdict::Lifetime | Verdict::Protocol)
+}
+
+/// Whether the explorer abstains from something that stands in the program, and not from its size.
+fn names_a_construct(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Abstained(why) if !why.contains(TOO_WIDE))
 }
 
 impl Judge<'_> {

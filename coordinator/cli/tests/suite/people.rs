@@ -259,6 +259,11 @@ fn two_engines_are_asked_and_it_is_said_who_answers() {
     assert!(out.contains("one run stands for all") && out.contains("keeps polling"), "{out}");
     let (code, out, err) = said(here.path(), &["check", "wrong.litmus", "--explain-time", "0s"]);
     assert!(code == 10 && out.contains("wrong.litmus: hang\n"), "{out}{err}");
+    let twice = "moire \"twice\"\nP0 (gpu 0, cta 0, warp 0) { bar.arrive 1, 2; bar.sync 0; bar.sync 1; }\n\
+        P1 (gpu 0, cta 0, warp 1) { bar.sync 1, 2; bar.sync 0; bar.sync 1; }\n";
+    std::fs::write(here.path().join("twice.litmus"), twice).unwrap();
+    let (code, out, err) = said(here.path(), &["check", "twice.litmus"]);
+    assert!(code == 11 && out.contains("operational engine: clean"), "a named abstention stays: {out}{err}");
     let (_, json, _) = said(here.path(), &["check", "many.litmus", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let part = &json["parts"][0];

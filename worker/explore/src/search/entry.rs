@@ -15,7 +15,7 @@ use crate::reduce::unobserved::Unobserved;
 use crate::thread::flow::Flow;
 use crate::thread::trace::FrontEnd;
 use crate::thread::width::most_events;
-use crate::visit::{Abstain, Bound, LeafView, Limits, Summary, Visitor};
+use crate::visit::{Abstain, Bound, LeafView, Limits, Summary, TOO_WIDE, Visitor};
 use moire_cat::Model;
 use moire_cat::contract::{Control, ExitedLanes, FailedCas, MaskedLanes, WideAccesses, YieldedTokens};
 use moire_execution::leaf::seen_registers;
@@ -141,7 +141,7 @@ fn explore_job(
     }
     match attempt::<16>(program, model, front, (&flows, most), job)? {
         Attempt::Finished(summary) => Ok(summary),
-        Attempt::TooWide => Err(Abstain { reason: "an execution of more than 1024 events".into(), line: 0 }),
+        Attempt::TooWide => Err(Abstain { reason: TOO_WIDE.into(), line: 0 }),
     }
 }
 

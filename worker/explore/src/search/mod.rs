@@ -13,6 +13,6 @@ mod piece;
 pub mod share;
 mod walk;
 
-pub use crate::visit::{Abstain, Bound, LeafView, Limits, Summary, Visitor};
+pub use crate::visit::{Abstain, Bound, LeafView, Limits, Summary, TOO_WIDE, Visitor};
 pub use entry::{descend, explore, explore_planted};
 pub use walk::{Descents, Estimate, Sample};
