@@ -4,7 +4,9 @@
 //! text alone says everything.
 
 use super::abstention::Abstention;
+use super::refine::Source;
 use moire_tile_ir::Module;
+use moire_tile_ir::reduce::tile_smaller;
 use moire_tile_ir::run::TileLaunch;
 use moire_tile_ir::text;
 
@@ -28,4 +30,14 @@ pub(super) fn read(program: &str) -> Result<Kernel, Abstention> {
     let launch = TileLaunch::noted(program)
         .ok_or(Abstention::Unusable("the text does not say `// tile blocks: N`"))?;
     Ok((text::parse(program)?, launch))
+}
+
+impl Source for Kernel {
+    fn read(text: &str) -> Result<Self, Abstention> {
+        read(text)
+    }
+
+    fn smaller(&self) -> Box<dyn Iterator<Item = Self> + '_> {
+        Box::new(tile_smaller(self))
+    }
 }

@@ -25,7 +25,6 @@ use moire_program::ir::Program;
 use moire_program::text;
 use moire_tile_ir::Module;
 use moire_tile_ir::lowering::{Lowering, lower};
-use moire_tile_ir::reduce::tile_smaller;
 use moire_tile_ir::run::{self as tile_run, TileLaunch, tile_entry};
 use moire_tile_ir::text as tile;
 
@@ -115,14 +114,6 @@ impl Oracle for ReferenceLowering {
 impl Sources for ReferenceLowering {
     type Source = Kernel;
     const TOGETHER: usize = 1;
-
-    fn read(text: &str) -> Result<Kernel, Abstention> {
-        read(text)
-    }
-
-    fn smaller<'s>(kernel: &'s Kernel) -> Box<dyn Iterator<Item = Kernel> + 's> {
-        Box::new(tile_smaller(kernel))
-    }
 
     fn all_again(
         &self,

@@ -213,18 +213,21 @@ pub(super) fn known<K: Ord>(
     Ok(known)
 }
 
-/// What an oracle needs so that its claims are verified and reduced.
-pub(super) trait Sources {
-    /// A source, as its language has it.
-    type Source;
-    /// Candidates of a reduction that are judged together.
-    const TOGETHER: usize;
-
+/// A source, as its language has it.
+pub(super) trait Source: Sized {
     /// The source of a claim.
-    fn read(text: &str) -> Result<Self::Source, Abstention>;
+    fn read(text: &str) -> Result<Self, Abstention>;
 
     /// The sources that are one step smaller, likely ones first.
-    fn smaller<'s>(source: &'s Self::Source) -> Box<dyn Iterator<Item = Self::Source> + 's>;
+    fn smaller(&self) -> Box<dyn Iterator<Item = Self> + '_>;
+}
+
+/// What an oracle needs so that its claims are verified and reduced.
+pub(super) trait Sources {
+    /// What it compiles.
+    type Source: Source;
+    /// Candidates of a reduction that are judged together.
+    const TOGETHER: usize;
 
     /// The claim made again for each of several sources, where the rule is still broken in the same way.
     fn all_again(
@@ -245,7 +248,7 @@ pub(super) const NO_SOURCE: Abstention = Abstention::Unusable("there is no progr
 
 /// Tries the rule again on the text of a claim.
 pub(super) fn verify<S: Sources>(oracle: &S, claim: &Claim, context: Context<'_>) -> Verification {
-    let again = S::read(&claim.program)
+    let again = S::Source::read(&claim.program)
         .map_err(unread)
         .and_then(|source| oracle.all_again(claim, vec![source], context)?.pop().unwrap_or(Err(NO_SOURCE)));
     verification(again)
@@ -261,8 +264,8 @@ pub(super) fn minimise<S: Sources>(
 ) -> Reduced {
     let cancelled = || context.cancel.is_cancelled();
     let (mut best, mut tried) = (claim.clone(), 0);
-    while let Ok(source) = S::read(&best.program) {
-        let mut candidates = S::smaller(&source);
+    while let Ok(source) = S::Source::read(&best.program) {
+        let mut candidates = source.smaller();
         best = loop {
             let left = budget.candidates.saturating_sub(tried);
             let together = usize::try_from(left).map_or(S::TOGETHER, |n| n.min(S::TOGETHER));

@@ -33,7 +33,6 @@ use moire_execution::leaf::Outcome;
 use moire_generate::tile::TileDraw;
 use moire_program::canon::spell::hash;
 use moire_tile_ir::Module;
-use moire_tile_ir::reduce::tile_smaller;
 use moire_tile_ir::run::TileLaunch;
 use moire_tile_ir::text;
 use moire_toolchain::tile::Tileiras;
@@ -163,14 +162,6 @@ impl Oracle for Compiler {
 impl refine::Sources for Compiler {
     type Source = Kernel;
     const TOGETHER: usize = 32;
-
-    fn read(text: &str) -> Result<Kernel, Abstention> {
-        read(text)
-    }
-
-    fn smaller<'s>(kernel: &'s Kernel) -> Box<dyn Iterator<Item = Kernel> + 's> {
-        Box::new(tile_smaller(kernel))
-    }
 
     /// A kernel that the compiler refuses, or that cannot be judged, says nothing about the rule.
     fn all_again(

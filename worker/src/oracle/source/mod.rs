@@ -337,14 +337,6 @@ impl refine::Sources for Sources {
     type Source = Source;
     const TOGETHER: usize = 32;
 
-    fn read(text: &str) -> Result<Source, Abstention> {
-        Ok(parse(text)?)
-    }
-
-    fn smaller<'s>(source: &'s Source) -> Box<dyn Iterator<Item = Source> + 's> {
-        Box::new(smaller(source))
-    }
-
     fn all_again(
         &self,
         claim: &Claim,
@@ -373,5 +365,15 @@ impl refine::Sources for Sources {
         let form = canon::canonical(&source);
         let again = self.all_again(&claim, vec![form], context);
         again.ok().and_then(|mut all| all.pop()?.ok()?).unwrap_or(claim)
+    }
+}
+
+impl refine::Source for Source {
+    fn read(text: &str) -> Result<Self, Abstention> {
+        Ok(parse(text)?)
+    }
+
+    fn smaller(&self) -> Box<dyn Iterator<Item = Self> + '_> {
+        Box::new(smaller(self))
     }
 }
