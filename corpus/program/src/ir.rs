@@ -752,7 +752,7 @@ pub enum Op {
 }
 
 /// A question about the final states.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Condition {
     /// Empty unless the text names it (mixedproxy `as name`).
     pub name: String,
@@ -773,8 +773,9 @@ pub enum Quantifier {
     ForAll,
 }
 
-/// Boolean expression over a final state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Boolean expression over a final state. The order of the variants is that of operands in a canonical program, and so part of
+/// every id.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Expr {
     /// Constant.
     Bool(bool),

@@ -14,7 +14,6 @@ use moire_execution::leaf::Outcome;
 use moire_explore::search::LeafView;
 use moire_explore::{Abstain, Bound, Limits, explore};
 use moire_generate::exhaustive::{Enumeration, Size, sizes};
-use moire_program::canon::encode;
 use moire_program::ir::Program;
 use moire_program::text::print;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +56,7 @@ impl Reach {
             // The same program over two alphabets comes once.
             let mut seen: BTreeSet<[u8; 32]> = BTreeSet::new();
             (0..spaces.len()).flat_map(move |s| spaces[s].of_size(size)).filter_map(move |program| {
-                let new = seen.insert(*blake3::hash(&encode::bytes(&program)).as_bytes());
+                let new = seen.insert(*blake3::hash(print(&program).as_bytes()).as_bytes());
                 new.then_some((size, program))
             })
         })

@@ -14,11 +14,12 @@ mod tokens;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use moire_program::canon::{encode, normal};
+use moire_program::canon::normal;
 use moire_program::features::features;
 use moire_program::ir::{
     AtomOp, FenceOrder, LoadOrder, Placement, Program, Proxy, ProxyFence, RmwOrder, Scope, StoreOrder,
 };
+use moire_program::text;
 use tokens::{Token, build, tokens};
 
 /// The bound of an enumeration.
@@ -140,7 +141,7 @@ impl Enumeration {
             .flat_map(move |c| places.clone().into_iter().map(move |p| (c.clone(), p)))
             .filter_map(move |(columns, places)| {
                 let (program, _) = normal(&build(&columns, &places, &bound));
-                let hash = blake3::hash(&encode::bytes(&program));
+                let hash = blake3::hash(text::print(&program).as_bytes());
                 let mut key = [0u8; 16];
                 key.copy_from_slice(&hash.as_bytes()[..16]);
                 seen.insert(key).then_some(program)

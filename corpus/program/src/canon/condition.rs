@@ -1,7 +1,6 @@
 //! Arranges conditions for a thread order: renames terms, sorts operands, drops names.
 
 use super::arrange::State;
-use super::encode;
 use crate::ir::{CmpOp, Condition, Expr, Program, SymbolId, Term, ThreadId};
 
 /// Renames the conditions of a program after its bodies have been numbered.
@@ -23,7 +22,7 @@ impl<'a, 'p> Rename<'a, 'p> {
             .iter()
             .map(|c| Condition { name: String::new(), quantifier: c.quantifier, expr: self.expr(&c.expr) })
             .collect();
-        all.sort_by_cached_key(encode::condition_bytes);
+        all.sort();
         all.dedup();
         all
     }
@@ -95,7 +94,7 @@ impl<'a, 'p> Rename<'a, 'p> {
 }
 
 fn tidy(mut all: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
-    all.sort_by_cached_key(encode::expr_bytes);
+    all.sort();
     all.dedup();
     if all.len() == 1 { all.remove(0) } else { join(all) }
 }

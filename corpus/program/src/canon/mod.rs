@@ -4,16 +4,13 @@
 //! Contract: `canonical` is idempotent and never changes the meaning. If `exact`, programs that are renamings of each other
 //! have equal texts. Method: the thread order determines everything else, which is numbered by first use. Colour
 //! refinement distinguishes threads, and the remaining orders (at most [`ORDERS_MAX`]) are searched for the least
-//! encoding. Values are renamed only if they are merely copied or compared for equality (`values`).
+//! text. Values are renamed only if they are merely copied or compared for equality (`values`).
 
 mod arrange;
 mod condition;
-pub mod encode;
 pub mod names;
 mod order;
 pub mod spell;
-mod spelt;
-mod tags;
 mod values;
 
 use std::fmt;
@@ -61,23 +58,32 @@ pub struct Canonical {
 
 /// The canonical form of `program`.
 pub fn canonical(program: &Program) -> Canonical {
-    let (program, exact) = normal(program);
-    let text = crate::text::print(&program);
+    let (program, text, exact) = least(program);
     let id = ProgramId(*blake3::hash(text.as_bytes()).as_bytes());
     Canonical { program, text, id, exact }
 }
 
 /// The canonical program without its text, and whether it is exact. Enumeration and reduction compare these programs.
 pub fn normal(program: &Program) -> (Program, bool) {
+    let (program, _, exact) = least(program);
+    (program, exact)
+}
+
+/// The arrangement with the least text, that text, and whether all orders of the threads were tried.
+fn least(program: &Program) -> (Program, String, bool) {
     let free = values::free(program);
     let (orders, exact) = order::orders(program, free);
-    let mut best: Option<(Vec<u8>, Program)> = None;
-    for order in orders {
-        let candidate = arrange::arrange(program, &order, free);
-        let code = encode::bytes(&candidate);
-        if best.as_ref().is_none_or(|(least, _)| code < *least) {
-            best = Some((code, candidate));
-        }
-    }
-    (best.map_or_else(|| program.clone(), |(_, p)| p), exact)
+    let candidates = orders.iter().map(|order| {
+        let candidate = arrange::arrange(program, order, free);
+        (key(&candidate), candidate)
+    });
+    let ((_, text), program) =
+        candidates.min_by(|(one, _), (other, _)| one.cmp(other)).expect("there is an order");
+    (program, text, exact)
+}
+
+/// What the order of programs goes by: the lengths of the threads, then the text. No instruction is told here: the text is
+/// read back as the same program, so equal texts mean equal programs up to names and lines.
+fn key(arranged: &Program) -> (Vec<usize>, String) {
+    (arranged.threads.iter().map(|thread| thread.body.len()).collect(), crate::text::print(arranged))
 }

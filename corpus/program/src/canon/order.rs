@@ -1,11 +1,11 @@
-//! Computes the thread orders that can give the least encoding: colour refinement, then all orders within each colour.
+//! Computes the thread orders that can give the least text: colour refinement, then all orders within each colour.
 //!
 //! Contract: the set of orders is invariant under renaming the program, unless there are too many (second result false).
 
 use std::collections::BTreeMap;
 
 use super::arrange::arrange;
-use super::{ORDERS_MAX, encode};
+use super::{ORDERS_MAX, key};
 use crate::features::accesses;
 use crate::ir::{Placement, Program};
 
@@ -52,7 +52,7 @@ fn permutations(items: &[usize]) -> Vec<Vec<usize>> {
 /// and by the threads that share their locations.
 fn colours(program: &Program, values: bool) -> Vec<usize> {
     let n = program.threads.len();
-    let own: Vec<Vec<u8>> = (0..n).map(|t| encode::bytes(&arrange(program, &[t], values))).collect();
+    let own: Vec<_> = (0..n).map(|t| key(&arrange(program, &[t], values))).collect();
     let mut colours = rank(&own);
     let uses = object_uses(program);
     for _ in 0..n {

@@ -1,9 +1,10 @@
-//! Spellings: texts from which ids and digests are computed.
+//! Spellings: texts from which digests of answers are computed.
 //!
 //! Contract: a spelling is written out word by word in a table. It does not follow the name of a type, a variant or a field,
 //! so renaming one changes no id. Two values that differ have different spellings, unless the table says otherwise. Words
 //! that stand in a table never change, because findings of older releases are known by them.
 
+use crate::ir::Content;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::num::NonZeroU64;
@@ -85,6 +86,13 @@ macro_rules! numbers {
     )+ };
 }
 numbers!(bool u8 u16 u32 u64 u128 i8 i32 i64 NonZeroU64);
+
+impl Spell for Content {
+    fn spell(&self, out: &mut String) {
+        let blocks: Vec<_> = self.blocks().map(|(number, bytes)| (number, *bytes)).collect();
+        record(out, "Content", &[("blocks", &blocks)]);
+    }
+}
 
 impl Spell for str {
     fn spell(&self, out: &mut String) {

@@ -1,4 +1,4 @@
-//! Instructions that the book tells alone: type, reader, printer, registers, canonical bytes and rules come from their entries.
+//! Instructions that the book tells alone: type, reader, printer, registers and rules come from their entries.
 //!
 //! Contract: nothing outside an engine knows one of them by name. What an instruction is, its entry says. An
 //! engine matches [`Told`](super::Told), which has no arm for the rest.
@@ -51,14 +51,6 @@ impl Book {
         };
         let width = |reg: Reg| [64, 32, 16, 128, 8, 1].into_iter().find(|bits| declared(reg, *bits));
         regs.into_iter().filter_map(|reg| Some((reg, u32::from(width(reg)?)))).collect()
-    }
-
-    /// Canonical bytes: the tag of the entry, slots that mean something, operands.
-    #[must_use]
-    pub fn canon(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        self.0.canon(&mut out);
-        out
     }
 
     /// The text, with names for the indices of registers and symbols.

@@ -13,9 +13,9 @@ pub use cuts::{Cut, cuts, ddmin, join, without};
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::canon;
 use crate::features::features;
-use crate::ir::Program;
+use crate::ir::{Placement, Program, Scope};
+use crate::{canon, text};
 
 /// One way to make programs smaller.
 #[derive(Clone, Copy)]
@@ -58,35 +58,43 @@ pub struct Reduced {
     pub complete: bool,
 }
 
-/// The size order: threads, memory events, instructions, spread of places, weight of modifiers, encoding.
-pub type Size = (usize, usize, usize, usize, usize, Vec<u8>);
+/// The size order: threads, memory events, instructions, spread of places, weight of modifiers, text.
+pub type Size = (usize, usize, usize, usize, usize, String);
 
 /// The size of a program that is in canonical form.
 pub fn size(program: &Program) -> Size {
     let f = features(program);
-    let places = program.threads.iter().map(|t| {
-        let p = &t.place;
-        usize::from(p.host)
-            + usize::from(p.gpu)
-            + usize::from(p.cluster)
-            + usize::from(p.cta)
-            + usize::from(p.warp)
-    });
     (
         f.threads,
         f.memory_events,
         f.instructions,
-        places.sum(),
+        spread(program),
         weaken::weight(program),
-        canon::encode::bytes(program),
+        text::print(program),
     )
+}
+
+/// How far apart the threads are: the levels (warp, CTA, cluster, GPU) that each two of them do not share, and the host.
+fn spread(program: &Program) -> usize {
+    let places: Vec<&Placement> = program.threads.iter().map(|thread| &thread.place).collect();
+    let apart = |a: &Placement, b: &Placement| {
+        let shared = [
+            a.same_cta(b) && a.warp == b.warp,
+            a.same_cta(b),
+            a.includes(Scope::Cluster, b),
+            a.includes(Scope::Gpu, b),
+        ];
+        shared.iter().filter(|shared| !**shared).count()
+    };
+    let pairs = places.iter().enumerate().flat_map(|(n, a)| places[..n].iter().map(|b| apart(a, b)));
+    pairs.sum::<usize>() + places.iter().filter(|place| place.host).count()
 }
 
 /// Reduces `program` while `predicate` holds. If it does not hold for `program`, the result is its canonical form.
 pub fn minimise(program: &Program, mut predicate: impl FnMut(&Program) -> bool, limits: Limits) -> Reduced {
     let (start, _) = canon::normal(program);
     let mut state = Reduced { program: start, tried: 0, accepted: BTreeMap::new(), complete: true };
-    let mut refused: BTreeSet<Vec<u8>> = BTreeSet::new();
+    let mut refused: BTreeSet<String> = BTreeSet::new();
     // The normal form is a renaming of the program. If the predicate does not hold for it, there is nothing to reduce.
     state.tried += 1;
     if !predicate(&state.program) {

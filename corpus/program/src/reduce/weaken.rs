@@ -12,9 +12,10 @@ use crate::ir::{
 
 type Candidates<'p> = Box<dyn Iterator<Item = Program> + 'p>;
 
-/// The weight of a program: of its instructions, names and conditions.
+/// The weight of a program: of its instructions, their guards, names and conditions.
 pub(super) fn weight(program: &Program) -> usize {
-    let ops = program.threads.iter().flat_map(|t| &t.body).map(|i| op_weight(&i.op));
+    let instrs = program.threads.iter().flat_map(|t| &t.body);
+    let ops = instrs.map(|i| op_weight(&i.op) + usize::from(i.guard.is_some()));
     ops.sum::<usize>() + program.symbols.len() + program.conditions.len()
 }
 
