@@ -38,7 +38,7 @@ struct Said {
 
 /// A range of a campaign.
 #[derive(Clone, Debug)]
-struct Part {
+struct DrawnRange {
     campaign: String,
     range: Range<u64>,
 }
@@ -46,7 +46,7 @@ struct Part {
 /// A drawn range that its first worker is doing.
 #[derive(Debug)]
 struct Drawn {
-    part: Part,
+    part: DrawnRange,
     worker: WorkerId,
     items: Items,
 }
@@ -54,7 +54,7 @@ struct Drawn {
 /// A range that is done again.
 #[derive(Clone, Debug)]
 struct Repeat {
-    part: Part,
+    part: DrawnRange,
     needs: BTreeSet<String>,
     first: Said,
     /// The second answer, if it differs: a third decides.
@@ -151,7 +151,7 @@ impl Repeats {
         if self.jobs.len() + self.drawn.len() < REPEATS_MAX
             && self.draw.picks(&format!("{campaign} {} {}", range.start, range.end))
         {
-            let part = Part { campaign: campaign.to_owned(), range };
+            let part = DrawnRange { campaign: campaign.to_owned(), range };
             self.drawn.insert(lease, Drawn { part, worker, items: Items::new() });
         }
     }
@@ -307,7 +307,7 @@ impl Repeats {
 }
 
 /// Notes the end of a dispute, and keeps it as a finding.
-fn end(base: &mut Base, of: &impl Fn(&str) -> Option<Campaign>, part: &Part, verdict: &Verdict) {
+fn end(base: &mut Base, of: &impl Fn(&str) -> Option<Campaign>, part: &DrawnRange, verdict: &Verdict) {
     if let Verdict::Wrong(source) = verdict {
         base.suspects.wrong(source, &base.fleet);
     }

@@ -24,7 +24,7 @@ const LINE_BYTES_MAX: u64 = 6 * bundle::BYTES_MAX as u64 + 1024;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum Line {
+enum BundleLine {
     MoireExport(u32),
     Record { key: String, value: Bytes },
     Bundle(Bytes),
@@ -65,14 +65,14 @@ fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> StoreError {
     move |source| StoreError::Io { what, source }
 }
 
-struct Writer {
+struct BundleWriter {
     out: BufWriter<File>,
     hasher: blake3::Hasher,
     lines: u64,
 }
 
-impl Writer {
-    fn line(&mut self, line: &Line) -> Result<(), StoreError> {
+impl BundleWriter {
+    fn line(&mut self, line: &BundleLine) -> Result<(), StoreError> {
         let mut text = serde_json::to_vec(line).map_err(|e| StoreError::Invalid(e.to_string()))?;
         text.push(b'\n');
         self.hasher.update(&text);
@@ -95,19 +95,19 @@ pub fn export(store: &Store, out: &Path) -> Result<(), StoreError> {
 
 fn export_to(store: &Store, path: &Path) -> Result<(), StoreError> {
     let file = File::create(path).map_err(io_error("creating the export"))?;
-    let mut writer = Writer { out: BufWriter::new(file), hasher: blake3::Hasher::new(), lines: 0 };
-    writer.line(&Line::MoireExport(FORMAT))?;
+    let mut writer = BundleWriter { out: BufWriter::new(file), hasher: blake3::Hasher::new(), lines: 0 };
+    writer.line(&BundleLine::MoireExport(FORMAT))?;
     for pair in store.pairs().scan(b"") {
         let (key, value) = pair?;
-        writer.line(&Line::Record { key: hex(&key), value: Bytes::of(value) })?;
+        writer.line(&BundleLine::Record { key: hex(&key), value: Bytes::of(value) })?;
     }
     for (hash, _) in files::bundles(store.dir()).map_err(io_error("listing bundles"))? {
         if let Some(bytes) = store.bundle(&hash)? {
-            writer.line(&Line::Bundle(Bytes::of(bytes)))?;
+            writer.line(&BundleLine::Bundle(Bytes::of(bytes)))?;
         }
     }
     let blake3 = Hash(*writer.hasher.finalize().as_bytes());
-    writer.line(&Line::End { lines: writer.lines, blake3 })?;
+    writer.line(&BundleLine::End { lines: writer.lines, blake3 })?;
     let file = writer.out.into_inner().map_err(|e| io_error("writing the export")(e.into_error()))?;
     file.sync_all().map_err(io_error("syncing the export"))
 }
@@ -153,7 +153,7 @@ fn open(path: &Path) -> Result<BufReader<File>, StoreError> {
 /// Checks the whole export: header, every line, count and hash at the end.
 fn check(
     mut reader: impl BufRead,
-    mut each: impl FnMut(u64, Line) -> Result<(), StoreError>,
+    mut each: impl FnMut(u64, BundleLine) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let mut hasher = blake3::Hasher::new();
     for number in 1.. {
@@ -163,10 +163,10 @@ fn check(
         if text.last() != Some(&b'\n') {
             return Err(malformed(number, "the file is cut off, or the line is too long"));
         }
-        let line: Line = serde_json::from_slice(&text).map_err(|e| malformed(number, e))?;
+        let line: BundleLine = serde_json::from_slice(&text).map_err(|e| malformed(number, e))?;
         match line {
-            Line::MoireExport(FORMAT) if number == 1 => {}
-            Line::MoireExport(found) if number == 1 => {
+            BundleLine::MoireExport(FORMAT) if number == 1 => {}
+            BundleLine::MoireExport(found) if number == 1 => {
                 return Err(malformed(
                     1,
                     format!(
@@ -175,7 +175,7 @@ fn check(
                 ));
             }
             _ if number == 1 => return Err(malformed(1, "expected the header of an export")),
-            Line::End { lines, blake3 } => {
+            BundleLine::End { lines, blake3 } => {
                 let good = lines == number - 1 && blake3.0 == *hasher.finalize().as_bytes();
                 return if good { Ok(()) } else { Err(malformed(number, "the checksum does not match")) };
             }
@@ -208,7 +208,7 @@ fn content(number: u64, content: Bytes) -> Result<Vec<u8>, StoreError> {
 pub fn check_export(export: impl BufRead) -> Result<(), StoreError> {
     let mut last: Option<Vec<u8>> = None;
     check(export, |number, line| match line {
-        Line::Record { key, value } => {
+        BundleLine::Record { key, value } => {
             let (key, _) = record(number, &key, value)?.into_parts();
             if last.as_ref().is_some_and(|last| *last >= key) {
                 return Err(malformed(number, "the records are not in key order"));
@@ -216,7 +216,7 @@ pub fn check_export(export: impl BufRead) -> Result<(), StoreError> {
             last = Some(key);
             Ok(())
         }
-        Line::Bundle(bytes) => content(number, bytes).map(drop),
+        BundleLine::Bundle(bytes) => content(number, bytes).map(drop),
         _ => Err(malformed(number, "unexpected line")),
     })
 }
@@ -225,7 +225,7 @@ fn write_content(file: &Path, store: &mut Store) -> Result<(), StoreError> {
     let mut ops: Vec<Op> = Vec::new();
     let mut bytes = 0;
     check(open(file)?, |number, line| match line {
-        Line::Record { key, value } => {
+        BundleLine::Record { key, value } => {
             let op = record(number, &key, value)?;
             bytes += op.key().len() + op.value().map_or(0, <[u8]>::len) + 8;
             ops.push(op);
@@ -235,7 +235,7 @@ fn write_content(file: &Path, store: &mut Store) -> Result<(), StoreError> {
             }
             Ok(())
         }
-        Line::Bundle(bytes) => store.put_bundle(&content(number, bytes)?).map(drop),
+        BundleLine::Bundle(bytes) => store.put_bundle(&content(number, bytes)?).map(drop),
         _ => Err(malformed(number, "unexpected line")),
     })?;
     store.pairs_mut().commit(ops)

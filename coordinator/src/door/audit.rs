@@ -53,7 +53,7 @@ pub(crate) struct Entry {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct AuditLine<'a> {
     at_ms: u64,
     #[serde(flatten)]
     entry: &'a Entry,
@@ -67,7 +67,7 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-struct Writer {
+struct AuditFile {
     path: PathBuf,
     file: Option<File>,
     bytes: u64,
@@ -79,7 +79,7 @@ struct Writer {
 }
 
 /// The audit log; none without a folder for it.
-pub(crate) struct Audit(Option<Mutex<Writer>>);
+pub(crate) struct Audit(Option<Mutex<AuditFile>>);
 
 impl Audit {
     /// A log in this folder, which must exist.
@@ -90,7 +90,7 @@ impl Audit {
         let path = folder.join(FILE);
         let (refusals, since) = (HashMap::new(), Instant::now());
         let writer =
-            Writer { path, file: None, bytes: 0, limit, refusals, since, left_out: 0, failing: false };
+            AuditFile { path, file: None, bytes: 0, limit, refusals, since, left_out: 0, failing: false };
         Self(Some(Mutex::new(writer)))
     }
     /// No log: only this machine can connect.
@@ -115,7 +115,7 @@ impl Audit {
     }
 }
 
-impl Writer {
+impl AuditFile {
     /// Whether another refusal of this peer has a line.
     fn room(&mut self, peer: IpAddr) -> bool {
         if self.since.elapsed() > WINDOW {
@@ -131,7 +131,7 @@ impl Writer {
     }
 
     fn write(&mut self, entry: &Entry) {
-        let line = Line { at_ms: unix_ms(), entry, left_out: self.left_out };
+        let line = AuditLine { at_ms: unix_ms(), entry, left_out: self.left_out };
         let written = serde_json::to_vec(&line).map_err(std::io::Error::from).and_then(|mut text| {
             text.push(b'\n');
             self.append(&text)

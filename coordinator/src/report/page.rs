@@ -74,7 +74,7 @@ impl<'a> Full<'a> {
 }
 
 /// A finding in one line of the report.
-struct Line<'a> {
+struct FindingLine<'a> {
     word: &'static str,
     class: String,
     note: String,
@@ -97,7 +97,7 @@ struct Page<'a> {
     held: u64,
     untested: u64,
     oracles: BTreeSet<&'a str>,
-    lines: Vec<Line<'a>>,
+    lines: Vec<FindingLine<'a>>,
     hidden: usize,
     style: &'static str,
     script: &'static str,
@@ -150,8 +150,8 @@ pub(super) fn report(night: &Night, table: &Table, rows: &[Row<'_>]) -> Result<S
     Ok(page.render()?)
 }
 
-fn line<'a>(row: &Row<'a>, at_ms: u64) -> Line<'a> {
-    Line {
+fn line<'a>(row: &Row<'a>, at_ms: u64) -> FindingLine<'a> {
+    FindingLine {
         word: row.since.word(),
         class: class(&row.since),
         note: row.note(),

@@ -7,7 +7,7 @@ use arbitrary::{Result, Unstructured};
 
 use super::build::{Builder, at};
 use super::config::{Knobs, Spread};
-use super::steps::Step;
+use super::steps::Deed;
 use moire_program::features::Load;
 use moire_program::ir::{Placement, Program, Space, SymbolId, ThreadId};
 
@@ -91,9 +91,9 @@ impl<'k> Draft<'k> {
         }
         // Threads that first read and then write can form load-buffering cycles.
         let step = match round {
-            0 if u.ratio(1u8, 3u8)? => Step::Load,
-            1 if u.ratio(1u8, 3u8)? => Step::Store,
-            _ => Step::draw(u, self.knobs)?,
+            0 if u.ratio(1u8, 3u8)? => Deed::Load,
+            1 if u.ratio(1u8, 3u8)? => Deed::Store,
+            _ => Deed::draw(u, self.knobs)?,
         };
         self.emit(u, thread, step)
     }

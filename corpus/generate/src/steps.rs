@@ -15,7 +15,7 @@ use moire_program::ir::{
 
 /// One step of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum Deed {
     Load,
     Store,
     Rmw,
@@ -25,21 +25,21 @@ pub(super) enum Step {
     CasLoop,
 }
 
-impl Step {
-    pub(super) fn draw(u: &mut Unstructured<'_>, knobs: &Knobs) -> Result<Step> {
+impl Deed {
+    pub(super) fn draw(u: &mut Unstructured<'_>, knobs: &Knobs) -> Result<Deed> {
         if percent(u, knobs.fence_percent)? {
-            return Ok(Step::Fence);
+            return Ok(Deed::Fence);
         }
         if percent(u, knobs.await_percent)? {
-            return Ok(if u.ratio(1u8, 5u8)? { Step::CasLoop } else { Step::Await });
+            return Ok(if u.ratio(1u8, 5u8)? { Deed::CasLoop } else { Deed::Await });
         }
         if percent(u, knobs.proxy_percent)? {
-            return Ok(Step::Proxy);
+            return Ok(Deed::Proxy);
         }
         if percent(u, knobs.rmw_percent)? {
-            return Ok(Step::Rmw);
+            return Ok(Deed::Rmw);
         }
-        Ok(if u.arbitrary()? { Step::Load } else { Step::Store })
+        Ok(if u.arbitrary()? { Deed::Load } else { Deed::Store })
     }
 }
 
@@ -55,12 +55,12 @@ struct Dependence {
 }
 
 impl Draft<'_> {
-    pub(super) fn emit(&mut self, u: &mut Unstructured<'_>, thread: usize, step: Step) -> Result<()> {
+    pub(super) fn emit(&mut self, u: &mut Unstructured<'_>, thread: usize, step: Deed) -> Result<()> {
         match step {
-            Step::Load => self.emit_load(u, thread),
-            Step::Store => self.emit_store(u, thread),
-            Step::Rmw => self.emit_rmw(u, thread),
-            Step::Fence => {
+            Deed::Load => self.emit_load(u, thread),
+            Deed::Store => self.emit_store(u, thread),
+            Deed::Rmw => self.emit_rmw(u, thread),
+            Deed::Fence => {
                 let order = *u.choose(&[
                     FenceOrder::Acquire,
                     FenceOrder::Release,
@@ -72,9 +72,9 @@ impl Draft<'_> {
                 self.build.push(self.threads[thread].id, Op::Fence { order, scope });
                 Ok(())
             }
-            Step::Proxy => self.emit_proxy(u, thread),
-            Step::Await => self.emit_await(u, thread),
-            Step::CasLoop => self.emit_cas_loop(u, thread),
+            Deed::Proxy => self.emit_proxy(u, thread),
+            Deed::Await => self.emit_await(u, thread),
+            Deed::CasLoop => self.emit_cas_loop(u, thread),
         }
     }
 

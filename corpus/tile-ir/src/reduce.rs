@@ -83,7 +83,7 @@ fn strength(op: &Op) -> u128 {
 
 /// One reduction step. The first number is the position of an operation in the order of `Block::walk`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum Shrink {
     /// Removes one tile block.
     Blocks,
     /// Removes an operation with blocks or a memory operation; its numeric results become this constant.
@@ -150,33 +150,33 @@ pub fn tile_minimise(
 }
 
 /// All steps that might apply; `take` decides whether one does.
-fn steps(function: &Function) -> Vec<Step> {
+fn steps(function: &Function) -> Vec<Shrink> {
     let mut ops = Vec::new();
     function.body.walk(&mut |instr| ops.push(&instr.op));
-    let mut steps = vec![Step::Blocks];
-    let each = |of: &dyn Fn(usize, &Op) -> Vec<Step>| -> Vec<Step> {
+    let mut steps = vec![Shrink::Blocks];
+    let each = |of: &dyn Fn(usize, &Op) -> Vec<Shrink>| -> Vec<Shrink> {
         ops.iter().enumerate().flat_map(|(at, op)| of(at, op)).collect()
     };
     steps.extend(each(&|at, op| match op {
-        Op::If { .. } => vec![Step::Remove(at, 0), Step::Keep(at, 0), Step::Keep(at, 1)],
-        Op::For { .. } | Op::Loop { .. } => vec![Step::Remove(at, 0), Step::Once(at)],
+        Op::If { .. } => vec![Shrink::Remove(at, 0), Shrink::Keep(at, 0), Shrink::Keep(at, 1)],
+        Op::For { .. } | Op::Loop { .. } => vec![Shrink::Remove(at, 0), Shrink::Once(at)],
         plain_op!() | token_op!() | access_op!() | end_op!() => Vec::new(),
     }));
     steps.extend(each(&|at, op| {
-        if op.memory() { vec![Step::Remove(at, 0), Step::Remove(at, 1)] } else { Vec::new() }
+        if op.memory() { vec![Shrink::Remove(at, 0), Shrink::Remove(at, 1)] } else { Vec::new() }
     }));
-    steps.push(Step::Flat);
+    steps.push(Shrink::Flat);
     let mut extents: Vec<u32> =
         function.types.iter().filter_map(Type::tile).flat_map(|t| t.shape.clone()).collect();
     extents.sort_unstable();
     extents.dedup();
-    steps.extend(extents.iter().rev().filter(|e| **e > 1).map(|e| Step::Halve(*e)));
-    steps.push(Step::Scalars);
-    steps.extend(each(&|at, op| if masked(op) { vec![Step::Unmask(at)] } else { Vec::new() }));
+    steps.extend(extents.iter().rev().filter(|e| **e > 1).map(|e| Shrink::Halve(*e)));
+    steps.push(Shrink::Scalars);
+    steps.extend(each(&|at, op| if masked(op) { vec![Shrink::Unmask(at)] } else { Vec::new() }));
     steps.extend(each(&|at, op| match op {
-        Op::JoinTokens(list) => (0..list.len()).map(|k| Step::Unjoin(at, k)).collect(),
-        Op::Yield(list) | Op::Continue(list) => (0..list.len()).map(|k| Step::Ungive(at, k)).collect(),
-        access_op!() => op.token().map(|_| Step::Untoken(at)).into_iter().collect(),
+        Op::JoinTokens(list) => (0..list.len()).map(|k| Shrink::Unjoin(at, k)).collect(),
+        Op::Yield(list) | Op::Continue(list) => (0..list.len()).map(|k| Shrink::Ungive(at, k)).collect(),
+        access_op!() => op.token().map(|_| Shrink::Untoken(at)).into_iter().collect(),
         Op::Break(_) | Op::Return(_) | Op::MakeToken | Op::AliasFence { .. } => Vec::new(),
         Op::GdcWait { .. } | Op::GdcLaunch { .. } | plain_op!() | block_op!() => Vec::new(),
     }));
@@ -184,21 +184,21 @@ fn steps(function: &Function) -> Vec<Step> {
         if !op.pure() || matches!(op, Op::Constant(_) | Op::MakeToken | Op::JoinTokens(_)) {
             return Vec::new();
         }
-        let operands = (0..op.operands().len()).map(|k| Step::Operand(at, k));
-        operands.chain([Step::Known(at, 0), Step::Known(at, 1)]).collect()
+        let operands = (0..op.operands().len()).map(|k| Shrink::Operand(at, k));
+        operands.chain([Shrink::Known(at, 0), Shrink::Known(at, 1)]).collect()
     }));
     steps.extend(each(&|at, op| if op.memory() { weaker(at) } else { Vec::new() }));
-    steps.extend(function.unused_params().into_iter().map(Step::Parameter));
+    steps.extend(function.unused_params().into_iter().map(Shrink::Parameter));
     steps.extend(each(&|at, op| {
         let Op::Constant(c) = op else { return Vec::new() };
-        [0, 1, 2].into_iter().filter(|v| c.bits != [*v]).map(|v| Step::Constant(at, v)).collect()
+        [0, 1, 2].into_iter().filter(|v| c.bits != [*v]).map(|v| Shrink::Constant(at, v)).collect()
     }));
     steps
 }
 
-fn weaker(at: usize) -> Vec<Step> {
+fn weaker(at: usize) -> Vec<Shrink> {
     let orders = [Order::Relaxed, Order::Acquire, Order::Release];
-    orders.into_iter().map(|o| Step::Weaker(at, o)).chain([Step::Device(at)]).collect()
+    orders.into_iter().map(|o| Shrink::Weaker(at, o)).chain([Shrink::Device(at)]).collect()
 }
 
 /// The place of an operation, with what a step may change.
@@ -243,35 +243,37 @@ fn at(
     Some(())
 }
 
-fn take(step: Step, function: &mut Function, launch: &mut TileLaunch) -> Option<()> {
+fn take(step: Shrink, function: &mut Function, launch: &mut TileLaunch) -> Option<()> {
     match step {
-        Step::Blocks => {
+        Shrink::Blocks => {
             let most = launch.grid.iter_mut().max()?;
             *most = most.checked_sub(1).filter(|n| *n > 0)?;
             Some(())
         }
-        Step::Remove(n, value) => at(function, n, &mut |site| site.remove(value)),
-        Step::Keep(n, arm) => at(function, n, &mut |site| site.keep(arm)),
-        Step::Once(n) => at(function, n, &mut |site| site.once()),
-        Step::Unmask(n) => at(function, n, &mut |site| unmask(&mut site.ops[site.at].op)),
-        Step::Untoken(n) => at(function, n, &mut |site| untoken(&mut site.ops[site.at].op)),
-        Step::Unjoin(n, k) => at(function, n, &mut |site| site.unjoin(k)),
-        Step::Ungive(n, k) => at(function, n, &mut |site| site.ungive(k)),
-        Step::Operand(n, k) => at(function, n, &mut |site| site.operand(k)),
-        Step::Known(n, value) => at(function, n, &mut |site| site.known(value)),
-        Step::Weaker(n, order) => at(function, n, &mut |site| weaken(&mut site.ops[site.at].op, Some(order))),
-        Step::Device(n) => at(function, n, &mut |site| weaken(&mut site.ops[site.at].op, None)),
-        Step::Constant(n, value) => at(function, n, &mut |site| {
+        Shrink::Remove(n, value) => at(function, n, &mut |site| site.remove(value)),
+        Shrink::Keep(n, arm) => at(function, n, &mut |site| site.keep(arm)),
+        Shrink::Once(n) => at(function, n, &mut |site| site.once()),
+        Shrink::Unmask(n) => at(function, n, &mut |site| unmask(&mut site.ops[site.at].op)),
+        Shrink::Untoken(n) => at(function, n, &mut |site| untoken(&mut site.ops[site.at].op)),
+        Shrink::Unjoin(n, k) => at(function, n, &mut |site| site.unjoin(k)),
+        Shrink::Ungive(n, k) => at(function, n, &mut |site| site.ungive(k)),
+        Shrink::Operand(n, k) => at(function, n, &mut |site| site.operand(k)),
+        Shrink::Known(n, value) => at(function, n, &mut |site| site.known(value)),
+        Shrink::Weaker(n, order) => {
+            at(function, n, &mut |site| weaken(&mut site.ops[site.at].op, Some(order)))
+        }
+        Shrink::Device(n) => at(function, n, &mut |site| weaken(&mut site.ops[site.at].op, None)),
+        Shrink::Constant(n, value) => at(function, n, &mut |site| {
             let Op::Constant(constant) = &mut site.ops[site.at].op else { return None };
             constant.bits = vec![value];
             Some(())
         }),
-        Step::Flat => reshape(function, &|shape| {
+        Shrink::Flat => reshape(function, &|shape| {
             if shape.len() > 1 { vec![shape.iter().product()] } else { shape.to_vec() }
         }),
-        Step::Halve(extent) => halve(function, extent),
-        Step::Scalars => reshape(function, &|shape| if shape == [1] { Vec::new() } else { shape.to_vec() }),
-        Step::Parameter(n) => drop_parameter(function, launch, n),
+        Shrink::Halve(extent) => halve(function, extent),
+        Shrink::Scalars => reshape(function, &|shape| if shape == [1] { Vec::new() } else { shape.to_vec() }),
+        Shrink::Parameter(n) => drop_parameter(function, launch, n),
     }
 }
 

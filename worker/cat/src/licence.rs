@@ -25,7 +25,7 @@ use crate::node::{Check, CheckId, CheckKind, Class, Node, NodeId};
 use crate::syntax::Property;
 use crate::vocabulary::{rels, sets};
 pub use claim::{Kind, Licence, Refused};
-use imply::{Pair, Step, Truths, follows, holds, leads, within};
+use imply::{Pair, PairStep, Truths, follows, holds, leads, within};
 
 impl Model {
     /// Every licence the text claims, and whether it is granted.
@@ -65,7 +65,7 @@ impl Model {
                 && check.kind == CheckKind::Property(Property::Acyclic)
                 && [rels::RF, rels::ADDR, rels::DATA, control]
                     .into_iter()
-                    .all(|base| holds(self, &truths, &Pair::of(Step::Base(base)), check.node))
+                    .all(|base| holds(self, &truths, &Pair::of(PairStep::Base(base)), check.node))
         };
         self.checks.iter().position(forbids).map(CheckId)
     }
@@ -80,7 +80,7 @@ impl Model {
             return Err(Refused::RelationShrinks);
         }
         let contains_order =
-            claim.kind != Kind::LateStores || within(self, Step::Base(rels::PO), claim.relation);
+            claim.kind != Kind::LateStores || within(self, PairStep::Base(rels::PO), claim.relation);
         if !contains_order || !follows(self, claim.relation) {
             return Err(Refused::NotAlongOrder);
         }
@@ -105,7 +105,7 @@ impl Model {
                 .into_iter()
                 .any(|other| late.iter().all(|(truths, pair)| holds(self, truths, pair, other))),
             CheckKind::Property(Property::Acyclic) => {
-                within(self, Step::Base(rels::RF), check.node)
+                within(self, PairStep::Base(rels::RF), check.node)
                     && late.iter().all(|(truths, pair)| leads(self, truths, pair, check.node))
             }
             _ => false,
@@ -124,8 +124,8 @@ impl Model {
             same_bytes: true,
             in_order: self.in_order(),
         };
-        let direct = Pair::of(Step::Node(claim.relation));
-        let issued = Pair(vec![Step::Node(claim.relation), Step::Base(rels::ISSUE)]);
+        let direct = Pair::of(PairStep::Node(claim.relation));
+        let issued = Pair(vec![PairStep::Node(claim.relation), PairStep::Base(rels::ISSUE)]);
         match claim.kind {
             Kind::LateStores => vec![(to(sets::GEN), direct)],
             Kind::LateCopies => {

@@ -8,7 +8,7 @@
 use crate::bits::{self, Row};
 use crate::model::Model;
 use crate::node::{CheckId, CheckKind, Node, NodeId, Type};
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, PlanStep};
 use crate::syntax::Property;
 use crate::vocabulary::{FIRST_DYNAMIC, rels};
 
@@ -271,9 +271,9 @@ impl<const W: usize> Machine<W> {
     }
 
     /// A fixed node: computed now; if it is empty, that is remembered.
-    fn fixed(&mut self, model: &Model, plan: &Plan, step: Step, inputs: &crate::inputs::Inputs<W>) {
+    fn fixed(&mut self, model: &Model, plan: &Plan, step: PlanStep, inputs: &crate::inputs::Inputs<W>) {
         let everyone = bits::first::<W>(self.n);
-        if let Step::Eval(node) = step {
+        if let PlanStep::Eval(node) = step {
             let is_set = model.facts(node).ty == Type::Set;
             let own = match model.nodes[node.index()] {
                 Node::Set(s) => {
@@ -306,19 +306,19 @@ impl<const W: usize> Machine<W> {
             if empty && own >= RESERVED {
                 self.free.push(own);
             }
-        } else if let Step::Solve(group) = step {
+        } else if let PlanStep::Solve(group) = step {
             self.specialise_group(model, plan, group);
             self.solve(group as usize);
         }
     }
 
-    fn specialise(&mut self, model: &Model, plan: &Plan, step: Step, out: &mut Vec<Inst>) {
+    fn specialise(&mut self, model: &Model, plan: &Plan, step: PlanStep, out: &mut Vec<Inst>) {
         match step {
-            Step::Eval(node) => match model.nodes[node.index()] {
+            PlanStep::Eval(node) => match model.nodes[node.index()] {
                 Node::Relation(r) if r >= FIRST_DYNAMIC => self.dynamic(node, r),
                 _ => out.extend(self.specialise_node(model, node)),
             },
-            Step::SeqUnder { node, mask, a, b } => {
+            PlanStep::SeqUnder { node, mask, a, b } => {
                 let (a, b, c) = (self.of(a), self.of(b), self.of(mask));
                 if a == ZERO || b == ZERO || c == ZERO {
                     self.at[node.index()] = ZERO;
@@ -328,11 +328,11 @@ impl<const W: usize> Machine<W> {
                     out.push(Inst::Compute { op: Op3 { op: Op::SeqUnder, out: own, a, b, c }, set: false });
                 }
             }
-            Step::Solve(group) => {
+            PlanStep::Solve(group) => {
                 self.specialise_group(model, plan, group);
                 out.push(Inst::Solve(group));
             }
-            Step::Check(id) => {
+            PlanStep::Check(id) => {
                 let check = &model.checks[id.0];
                 let CheckKind::Property(property) = check.kind else { return };
                 let at = self.of(check.node);
@@ -342,7 +342,7 @@ impl<const W: usize> Machine<W> {
                     out.push(Inst::Check { id, property, negated: check.negated, at, set });
                 }
             }
-            Step::Crossing { check, a, b } => {
+            PlanStep::Crossing { check, a, b } => {
                 let (a, b) = (self.of(a), self.of(b));
                 if a != ZERO && b != ZERO {
                     out.push(Inst::Crossing { id: check, a, b });

@@ -14,7 +14,7 @@ mod part;
 
 /// One thing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum PlanStep {
     /// Computes a node from its operands.
     Eval(NodeId),
     /// `mask & (a ; b)` without the whole composition; the value is that of the first node.
@@ -30,10 +30,10 @@ pub(crate) enum Step {
 /// The phases of a model.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    pub(crate) fixed: Vec<Step>,
-    pub(crate) before: Vec<Step>,
-    pub(crate) with: Vec<Step>,
-    pub(crate) leaf: Vec<Step>,
+    pub(crate) fixed: Vec<PlanStep>,
+    pub(crate) before: Vec<PlanStep>,
+    pub(crate) with: Vec<PlanStep>,
+    pub(crate) leaf: Vec<PlanStep>,
     pub(crate) force_co: Vec<(NodeId, CheckId)>,
     pub(crate) demand_co: Vec<NodeId>,
     pub(crate) force_fence: Vec<(NodeId, CheckId)>,
@@ -111,17 +111,17 @@ impl Planner<'_> {
             {
                 self.place(a, leaf);
                 self.place(b, leaf);
-                Step::Crossing { check: id, a, b }
+                PlanStep::Crossing { check: id, a, b }
             }
             _ => {
                 self.place(check.node, leaf);
-                Step::Check(id)
+                PlanStep::Check(id)
             }
         };
         self.phase(check.node, leaf, true).push(step);
     }
 
-    fn phase(&mut self, node: NodeId, leaf: bool, is_check: bool) -> &mut Vec<Step> {
+    fn phase(&mut self, node: NodeId, leaf: bool, is_check: bool) -> &mut Vec<PlanStep> {
         let facts = self.model.facts(node);
         match (facts.fixed && !is_check, leaf, facts.on_coherence) {
             (true, ..) => &mut self.plan.fixed,
@@ -145,7 +145,7 @@ impl Planner<'_> {
                 for inner in self.outside(group) {
                     self.place(inner, leaf);
                 }
-                Step::Solve(group)
+                PlanStep::Solve(group)
             }
             Node::Inter(x, y) => match (self.lone_sequence(x), self.lone_sequence(y)) {
                 (_, Some((a, b))) => self.masked(node, x, (a, b), leaf),
@@ -157,7 +157,7 @@ impl Planner<'_> {
         self.phase(node, leaf, false).push(step);
     }
 
-    fn plain(&mut self, node: NodeId, leaf: bool) -> Step {
+    fn plain(&mut self, node: NodeId, leaf: bool) -> PlanStep {
         let kind = self.model.nodes[node.index()];
         let lifted = |n: NodeId| match self.model.nodes[n.index()] {
             Node::Lift(set) => Some(set),
@@ -171,14 +171,14 @@ impl Planner<'_> {
         for operand in needed {
             self.place(operand, leaf);
         }
-        Step::Eval(node)
+        PlanStep::Eval(node)
     }
 
-    fn masked(&mut self, node: NodeId, mask: NodeId, (a, b): (NodeId, NodeId), leaf: bool) -> Step {
+    fn masked(&mut self, node: NodeId, mask: NodeId, (a, b): (NodeId, NodeId), leaf: bool) -> PlanStep {
         for operand in [mask, a, b] {
             self.place(operand, leaf);
         }
-        Step::SeqUnder { node, mask, a, b }
+        PlanStep::SeqUnder { node, mask, a, b }
     }
 
     /// The operands of a composition that changes, stands here only and masks nothing itself.

@@ -23,7 +23,7 @@ pub(super) type Known = FxHashMap<Name, bool>;
 type Name = Vec<(usize, usize, usize)>;
 
 /// The data by which parts are judged.
-pub(super) struct Part<'a> {
+pub(super) struct Pruning<'a> {
     pub(super) judge: &'a Judge<'a>,
     pub(super) constants: &'a Constants,
     /// Pairs that must have no cycle together with reads-from.
@@ -45,7 +45,7 @@ pub(super) struct Choices<'a> {
     /// Positions of the sources of the first reads of `order`.
     taken: Vec<usize>,
     begun: bool,
-    part: Option<Part<'a>>,
+    part: Option<Pruning<'a>>,
     /// Parts judged.
     pub(super) judged: u64,
 }
@@ -63,7 +63,7 @@ impl<'a> Choices<'a> {
     }
 
     /// The combinations of which no part is impossible.
-    pub(super) fn pruned(sources: &'a [Vec<usize>], part: Part<'a>) -> Self {
+    pub(super) fn pruned(sources: &'a [Vec<usize>], part: Pruning<'a>) -> Self {
         let mut all = Choices::all(sources);
         all.order.sort_by_key(|read| part.slots[*read].1);
         Choices { part: Some(part), ..all }
@@ -111,7 +111,7 @@ impl<'a> Choices<'a> {
     }
 }
 
-impl Part<'_> {
+impl Pruning<'_> {
     /// Whether a part of the graph may become an execution.
     fn possible(&mut self, name: Name, judged: &mut u64) -> bool {
         let slots: Vec<Slot> = name.iter().map(|(read, cell, _)| (*read, *cell, 0)).collect();

@@ -6,7 +6,7 @@
 
 use super::deed::{Count, Deed};
 use super::event::{Event, Refusal, UNKNOWN, VEIL};
-use super::motion::{Motion, Part};
+use super::motion::{Motion, Stage};
 use super::pairs::Events;
 use super::space::tile_of;
 use super::state::{Runner, State};
@@ -44,7 +44,7 @@ fn depends_on(run: &Runner<'_>, s: &State) -> Events {
     super::operands::needed(&instr.op).iter().fold(guard, |d, r| d | s.regs[r.index()].1)
 }
 
-pub(super) fn mark(run: &Runner<'_>, s: &mut State, named: &[usize], part: Part) {
+pub(super) fn mark(run: &Runner<'_>, s: &mut State, named: &[usize], part: Stage) {
     let mut e = run.event(s, named.iter().fold(0, |t, set| t | bit(*set)), None);
     e.motion = Some(Motion { instruction: s.instructions, late: false, part });
     Runner::push(s, e);
@@ -91,7 +91,7 @@ fn deposit(
 fn postpone(run: &Runner<'_>, s: &State, e: &mut Event, writes: bool) {
     e.address |= depends_on(run, s);
     e.home = e.range.and_then(|r| run.memory.instances[r.instance].cta);
-    e.motion = Some(Motion { instruction: s.instructions, late: true, part: Part::Access { writes } });
+    e.motion = Some(Motion { instruction: s.instructions, late: true, part: Stage::Access { writes } });
     e.piece.get_or_insert((s.instructions, s.events.len()));
 }
 
@@ -103,7 +103,7 @@ fn report(
     deed: Deed,
     tags: u128,
     scope: Scope,
-    end: Option<Part>,
+    end: Option<Stage>,
 ) -> Result<(), Refusal> {
     let range = run.memory.resolve(at, MBARRIER_BYTES).ok_or_else(|| odd("an mbarrier nowhere"))?;
     let home =
@@ -120,8 +120,8 @@ fn report(
     let late = end.is_some();
     e.home = late.then_some(home);
     let part = match end {
-        Some(Part::End { of, reads, cta }) => Part::End { of, reads, cta: cta.map(|_| home) },
-        _ => Part::Start,
+        Some(Stage::End { of, reads, cta }) => Stage::End { of, reads, cta: cta.map(|_| home) },
+        _ => Stage::Start,
     };
     e.motion = Some(Motion { instruction: s.instructions, late, part });
     Runner::push(s, e);
@@ -131,12 +131,12 @@ fn report(
 /// Reports to an mbarrier that the bytes of this instruction have arrived.
 fn complete(run: &Runner<'_>, s: &mut State, at: u128, bytes: u32, others: bool) -> Result<(), Refusal> {
     let tags = bit(sets::MBAR_COMPLETE) | bit(sets::COPY_DONE) | bit(sets::REL);
-    let end = Part::End { of: vec![s.instructions], reads: false, cta: others.then_some(0) };
+    let end = Stage::End { of: vec![s.instructions], reads: false, cta: others.then_some(0) };
     report(run, s, at, plain(0, -i64::from(bytes)), tags, Scope::Cluster, Some(end))
 }
 
 fn wait(run: &Runner<'_>, s: &mut State, of: Vec<usize>, reads: bool) {
-    mark(run, s, &[sets::COPY_WAIT], Part::End { of, reads, cta: None });
+    mark(run, s, &[sets::COPY_WAIT], Stage::End { of, reads, cta: None });
 }
 
 pub(super) fn copy(run: &Runner<'_>, s: &mut State, op: &AsyncCopy) -> Result<(), Refusal> {
@@ -165,7 +165,7 @@ fn small(run: &Runner<'_>, s: &mut State, c: &SmallCopy) -> Result<(), Refusal> 
         SmallPart::IgnoredWhen(g) if (s.regs[g.reg.index()].0 != 0) == g.negated => all,
         SmallPart::IgnoredWhen(_) => 0,
     };
-    mark(run, s, &[sets::COPY_ISSUE], Part::Start);
+    mark(run, s, &[sets::COPY_ISSUE], Stage::Start);
     if taken > 0 {
         fetch(run, s, (run.address(s, &c.src), taken), sets::GEN)?;
     }
@@ -177,14 +177,14 @@ fn small(run: &Runner<'_>, s: &mut State, c: &SmallCopy) -> Result<(), Refusal> 
 fn arrive_later(run: &Runner<'_>, s: &mut State, noinc: bool, addr: &Address) -> Result<(), Refusal> {
     let at = run.address(s, addr);
     if noinc {
-        mark(run, s, &[sets::COPY_ISSUE], Part::Start);
+        mark(run, s, &[sets::COPY_ISSUE], Stage::Start);
     } else {
         let tags = bit(sets::MBAR_EXPECT) | bit(sets::RLX) | bit(sets::COPY_ISSUE);
         report(run, s, at, plain(0, 1), tags, Scope::Cta, None)?;
     }
     let deed = if noinc { plain(1, 0) } else { plain(0, -1) };
     let tags = bit(sets::MBAR_ARRIVE) | bit(sets::COPY_DONE) | bit(sets::REL);
-    let end = Part::End { of: s.fleet.small.0.concat(), reads: false, cta: None };
+    let end = Stage::End { of: s.fleet.small.0.concat(), reads: false, cta: None };
     report(run, s, at, deed, tags, Scope::Cta, Some(end))
 }
 
@@ -215,7 +215,7 @@ fn bulk(run: &Runner<'_>, s: &mut State, c: &BulkCopy) -> Result<(), Refusal> {
             .collect::<Option<_>>()
             .ok_or_else(|| odd("a missing CTA"))?;
     }
-    mark(run, s, &[sets::COPY_ISSUE], Part::Start);
+    mark(run, s, &[sets::COPY_ISSUE], Stage::Start);
     for end in [&c.src, &c.dst] {
         if let BulkEnd::Tensor(TensorBox { map: Some(map), .. }) = end {
             fetch(run, s, (run.address(s, map), 128), sets::TMAP)?;
@@ -253,7 +253,7 @@ fn goal(run: &Runner<'_>, to: u128, bar: Option<u128>, rank: u128) -> Option<(u1
 
 /// `st.async` and `red.async`.
 fn remote(run: &Runner<'_>, s: &mut State, w: &RemoteWrite) -> Result<(), Refusal> {
-    mark(run, s, &[sets::COPY_ISSUE], Part::Start);
+    mark(run, s, &[sets::COPY_ISSUE], Stage::Start);
     let order = match w.order {
         RemoteOrder::Mbarrier(_) => StoreOrder::Weak,
         RemoteOrder::Release(scope) => StoreOrder::Release(scope),
@@ -298,7 +298,7 @@ pub(super) fn update(
     let proxy = Proxy::Generic;
     let plain = Op::Rmw { red: true, order, scope, proxy, space, op, ty, dst: None, addr, a, b: None };
     let here = run.program.threads[run.thread].body[s.pc].clone();
-    mark(run, &mut s, &[sets::COPY_ISSUE], Part::Start);
+    mark(run, &mut s, &[sets::COPY_ISSUE], Stage::Start);
     let (first, pc) = (s.events.len(), s.pc);
     let mut found = Vec::new();
     run.read(s, &Instr { guard: None, op: plain, ..here }, &mut found)?;
@@ -334,7 +334,7 @@ pub(super) fn cancel(
     } else {
         vec![(to, Some(bar))]
     };
-    mark(run, s, &[sets::COPY_ISSUE], Part::Start);
+    mark(run, s, &[sets::COPY_ISSUE], Stage::Start);
     for (to, _) in &goals {
         deposit(run, s, (*to, 16), bit(sets::WEAK) | bit(sets::ASYNC), None)?;
     }
@@ -354,7 +354,7 @@ pub(super) fn wgmma(run: &Runner<'_>, s: &mut State, op: &Wgmma) -> Result<(), R
     match op {
         Wgmma::Fence => {
             s.fleet.fenced.fill(true);
-            mark(run, s, &[sets::WGMMA_FENCE], Part::Start);
+            mark(run, s, &[sets::WGMMA_FENCE], Stage::Start);
         }
         Wgmma::Commit => s.fleet.products.0.push(vec![]),
         Wgmma::Wait(n) => {
@@ -363,7 +363,7 @@ pub(super) fn wgmma(run: &Runner<'_>, s: &mut State, op: &Wgmma) -> Result<(), R
             wait(run, s, of, false);
         }
         Wgmma::Product(p) => {
-            mark(run, s, &[sets::WGMMA_ISSUE], Part::Start);
+            mark(run, s, &[sets::WGMMA_ISSUE], Stage::Start);
             let first = if let WgmmaFactor::Shared(a) = &p.a { Some(a) } else { None };
             for matrix in first.into_iter().chain([&p.b]) {
                 let Descriptor::Range { addr, bytes } = matrix else {

@@ -16,7 +16,7 @@ const ORDERS: usize = 5_000;
 
 /// One operation as it took place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct Took {
     pub(super) at: At,
     pub(super) deed: Deed,
     /// How many `init`s and `inval`s there were, this one included.
@@ -30,7 +30,7 @@ pub(super) struct Step {
 /// The operations on one object, in order, and the state they lead to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<Took>,
     pub(super) flags: BTreeSet<&'static str>,
     machine: Machine,
 }
@@ -57,7 +57,7 @@ impl History {
         let mut next = self.clone();
         next.flags.extend(count.wrong);
         let m = &mut next.machine;
-        let mut step = Step { at, deed: count.deed.clone(), era: m.era, level: 1, valid: m.valid };
+        let mut step = Took { at, deed: count.deed.clone(), era: m.era, level: 1, valid: m.valid };
         if m.valid {
             step.level = 1 + m.phase;
         }
@@ -215,8 +215,8 @@ pub(super) struct Meaning {
 /// Relates the operations of a history.
 pub(super) fn meaning(history: &History) -> Meaning {
     let mut out = Meaning::default();
-    let ends = |s: &Step| matches!(s.deed, Deed::Init(_) | Deed::Inval);
-    let adds = |s: &Step| matches!(s.deed, Deed::Add { .. });
+    let ends = |s: &Took| matches!(s.deed, Deed::Init(_) | Deed::Inval);
+    let adds = |s: &Took| matches!(s.deed, Deed::Add { .. });
     for (i, a) in history.steps.iter().enumerate() {
         for b in &history.steps[i + 1..] {
             out.order.insert((a.at, b.at));

@@ -54,7 +54,7 @@ mod waits;
 
 use allocator::Readings;
 use barriers::{Dealt, Phases, Scene};
-use choices::{Choices, Known, Part, Slot};
+use choices::{Choices, Known, Pruning, Slot};
 use event::{Barrier, Event, Path, Refusal, Stop};
 use exchange::Pool;
 use history::{Histories, Meaning, histories, meaning, orders};
@@ -503,7 +503,7 @@ impl<'a> Search<'a> {
         }
         let left = self.limits.judged - self.summary.get().judged;
         let (judge, graph) = (&self.judge, graph.clone());
-        Choices::pruned(sources, Part { judge, constants, needs, slots, graph, known, left })
+        Choices::pruned(sources, Pruning { judge, constants, needs, slots, graph, known, left })
     }
 
     fn note(&self, what: impl FnOnce(&mut NaiveSummary)) {

@@ -8,7 +8,7 @@ use moire_program::ir::Reg;
 
 /// Part an event has in an asynchronous instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum Stage {
     /// Its start, or a fence between such instructions.
     Start,
     /// An access.
@@ -17,20 +17,20 @@ pub(super) enum Part {
     End { of: Vec<usize>, reads: bool, cta: Option<usize> },
 }
 
-/// See [`Part`].
+/// See [`Stage`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Motion {
     /// Number of the instruction in its path.
     pub(super) instruction: usize,
     /// Outside program order.
     pub(super) late: bool,
-    pub(super) part: Part,
+    pub(super) part: Stage,
 }
 
 impl Motion {
     /// Whether this is an access and `end`, of the same thread, comes after it.
     pub(super) fn ends_with(&self, home: Option<usize>, end: &Motion) -> bool {
-        let (Part::Access { writes }, Part::End { of, reads, cta }) = (&self.part, &end.part) else {
+        let (Stage::Access { writes }, Stage::End { of, reads, cta }) = (&self.part, &end.part) else {
             return false;
         };
         let elsewhere = *writes && cta.is_some() && *cta != home;

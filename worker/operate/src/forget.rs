@@ -7,7 +7,7 @@
 use crate::carrier::{Carrier, Own, row};
 use crate::engine::{Engine, drop_record, knows};
 use crate::planted::Planted;
-use crate::record::{Access, Home, Object, Part, What};
+use crate::record::{Access, AccessKind, Home, Object, What};
 use crate::rows::{self, both, without};
 use crate::state::State;
 use crate::value::Val;
@@ -123,7 +123,7 @@ impl Needs {
 fn on_mbarrier(e: &Engine<'_>, access: &Access) -> bool {
     let meets =
         |o: &Object| access.span.meets(&crate::layout::Span { copy: o.copy, offset: o.offset, bytes: 8 });
-    access.part == Part::Slot || e.carriers.classes.keys().any(meets)
+    access.part == AccessKind::Slot || e.carriers.classes.keys().any(meets)
 }
 
 /// Accesses to tensor memory that come before whatever a thread issues.

@@ -23,7 +23,7 @@ pub(crate) enum Via {
 
 /// What an access to memory belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Part {
+pub(crate) enum AccessKind {
     /// An access in program order.
     Plain,
     /// A strong store that nobody reads strongly, at its scope.
@@ -46,7 +46,7 @@ pub(crate) struct Access {
     pub(crate) span: Span,
     pub(crate) writes: bool,
     pub(crate) via: Via,
-    pub(crate) part: Part,
+    pub(crate) part: AccessKind,
 }
 
 /// What a cell of tensor memory belongs to.
@@ -342,10 +342,10 @@ impl Universe {
                     Via::Map => {}
                 }
                 match access.part {
-                    Part::Plain | Part::Strong(_) => {}
-                    Part::Copy | Part::Reduction => enter(&mut sets.copies),
-                    Part::Product { .. } => enter(&mut sets.products),
-                    Part::Slot | Part::SlotRead => enter(&mut sets.slots),
+                    AccessKind::Plain | AccessKind::Strong(_) => {}
+                    AccessKind::Copy | AccessKind::Reduction => enter(&mut sets.copies),
+                    AccessKind::Product { .. } => enter(&mut sets.products),
+                    AccessKind::Slot | AccessKind::SlotRead => enter(&mut sets.slots),
                 }
             }
             What::Tensor(_) => {
@@ -363,7 +363,7 @@ fn conflict(a: &Key, b: &Key, layout: &Layout) -> bool {
     match (&a.what, &b.what) {
         (What::Memory(x), What::Memory(y)) if is_morally_strong((a, x), (b, y), layout) => false,
         (What::Memory(x), What::Memory(y)) => {
-            let reductions = x.part == Part::Reduction && y.part == Part::Reduction;
+            let reductions = x.part == AccessKind::Reduction && y.part == AccessKind::Reduction;
             (x.writes || y.writes) && x.span.meets(&y.span) && !(reductions && x.writes && y.writes)
         }
         (What::Tensor(x), What::Tensor(y)) => x.conflicts(y),
@@ -373,7 +373,7 @@ fn conflict(a: &Key, b: &Key, layout: &Layout) -> bool {
 
 /// Whether two accesses are strong, overlap completely, and each scope includes both threads (PTX ISA 9.2, 8.7.1).
 fn is_morally_strong((a, x): (&Key, &Access), (b, y): (&Key, &Access), layout: &Layout) -> bool {
-    let (Part::Strong(first), Part::Strong(second)) = (x.part, y.part) else { return false };
+    let (AccessKind::Strong(first), AccessKind::Strong(second)) = (x.part, y.part) else { return false };
     let (one, other) = (layout.cta_of[a.thread], layout.cta_of[b.thread]);
     let needed = match layout.clusters[one].contains(&other) {
         _ if one == other => Scope::Cta,

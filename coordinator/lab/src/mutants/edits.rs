@@ -24,13 +24,13 @@ pub(super) struct Edit {
 
 /// An instruction alone on its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Line<'t> {
+struct TextLine<'t> {
     guard: &'t str,
     name: &'t str,
     operands: Vec<&'t str>,
 }
 
-impl<'t> Line<'t> {
+impl<'t> TextLine<'t> {
     fn read(line: &'t str) -> Option<Self> {
         let code = line.split("//").next()?.trim().strip_suffix(';')?;
         let starts = code.starts_with(['@', '_']) || code.starts_with(|c: char| c.is_ascii_lowercase());
@@ -54,7 +54,7 @@ impl<'t> Line<'t> {
 
     /// With another name.
     fn named(&self, name: &str) -> String {
-        Line { name, ..self.clone() }.print()
+        TextLine { name, ..self.clone() }.print()
     }
 
     /// With another operand.
@@ -168,7 +168,7 @@ pub(super) fn edits(module: &str) -> Vec<Edit> {
     let lines: Vec<&str> = module.lines().collect();
     let mut out = Vec::new();
     for (at, text) in lines.iter().enumerate() {
-        let Some(line) = Line::read(text) else { continue };
+        let Some(line) = TextLine::read(text) else { continue };
         let mut add = |mistake, now: String, changed: Vec<String>| {
             let (line, was) = (at + 1, text.trim().to_owned());
             out.push(Edit { mistake, line, was, now, text: changed.join("\n") + "\n" });
@@ -190,7 +190,7 @@ pub(super) fn edits(module: &str) -> Vec<Edit> {
 
 /// The next line that matters, if the instruction can move behind it: nothing but instructions between them, of which none
 /// jumps and none concerns its registers.
-fn behind(lines: &[&str], at: usize, line: &Line<'_>) -> Option<usize> {
+fn behind(lines: &[&str], at: usize, line: &TextLine<'_>) -> Option<usize> {
     if !line.synchronises() {
         return None;
     }
@@ -198,7 +198,7 @@ fn behind(lines: &[&str], at: usize, line: &Line<'_>) -> Option<usize> {
         if text.trim().is_empty() || text.trim().starts_with("//") {
             continue;
         }
-        let next = Line::read(text).filter(|l| !l.is(&["bra", "ret", "exit", "brx"]))?;
+        let next = TextLine::read(text).filter(|l| !l.is(&["bra", "ret", "exit", "brx"]))?;
         let clash = next.writes().iter().any(|r| line.names().contains(r))
             || line.writes().iter().any(|r| next.names().contains(r));
         if clash {
@@ -212,7 +212,7 @@ fn behind(lines: &[&str], at: usize, line: &Line<'_>) -> Option<usize> {
 }
 
 /// Every other form of the line.
-fn changed(line: &Line<'_>) -> Vec<(Mistake, String)> {
+fn changed(line: &TextLine<'_>) -> Vec<(Mistake, String)> {
     let mut out = Vec::new();
     if line.synchronises() {
         out.extend(deleted(line).map(|now| (Mistake::Delete, now)));
@@ -227,7 +227,7 @@ fn changed(line: &Line<'_>) -> Vec<(Mistake, String)> {
 }
 
 /// Nothing, or for a wait an answer that was never waited for.
-fn deleted(line: &Line<'_>) -> Option<String> {
+fn deleted(line: &TextLine<'_>) -> Option<String> {
     let written = line.operands.first().filter(|o| **o != "_" && !line.writes().is_empty());
     match written {
         None if line.is(&["st", "red", "atom", "ld", "multimem"]) => None,
@@ -241,7 +241,7 @@ fn deleted(line: &Line<'_>) -> Option<String> {
 }
 
 /// The next weaker orders.
-fn weaker(line: &Line<'_>) -> Vec<String> {
+fn weaker(line: &TextLine<'_>) -> Vec<String> {
     let words = line.words();
     let swap = |from: &str, to: &[&str]| -> Vec<String> {
         let with = |to: &&str| line.named(&line.name.replacen(&format!(".{from}"), to, 1));
@@ -278,7 +278,7 @@ fn weaker(line: &Line<'_>) -> Vec<String> {
 }
 
 /// The relaxed form of an instruction that acquires or releases if its name says nothing.
-fn implied(line: &Line<'_>) -> Vec<String> {
+fn implied(line: &TextLine<'_>) -> Vec<String> {
     let relaxed = |head: &str| vec![line.named(&line.name.replacen(head, &format!("{head}.relaxed.cta"), 1))];
     let heads = [
         "mbarrier.try_wait.parity",
@@ -304,7 +304,7 @@ fn implied(line: &Line<'_>) -> Vec<String> {
 const SCOPES: [&str; 4] = ["sys", "gpu", "cluster", "cta"];
 
 /// The next narrower scope.
-fn narrower(line: &Line<'_>) -> Option<String> {
+fn narrower(line: &TextLine<'_>) -> Option<String> {
     let membar = [("membar.sys", "membar.gl"), ("membar.gl", "membar.cta")];
     if let Some((_, to)) = membar.iter().find(|(from, _)| line.name == *from) {
         return Some(line.named(to));
@@ -319,7 +319,7 @@ fn narrower(line: &Line<'_>) -> Option<String> {
 }
 
 /// The other parity: of a register, computed in a block of its own.
-fn parity(line: &Line<'_>) -> Option<String> {
+fn parity(line: &TextLine<'_>) -> Option<String> {
     if !line.words().contains(&"parity") {
         return None;
     }
@@ -332,7 +332,7 @@ fn parity(line: &Line<'_>) -> Option<String> {
 }
 
 /// One arrival, warp, group or 16 bytes less or more.
-fn recounted(line: &Line<'_>) -> Vec<(Mistake, String)> {
+fn recounted(line: &TextLine<'_>) -> Vec<(Mistake, String)> {
     let place = match line {
         l if l.is(&["mbarrier.init"]) => l.number(1).map(|n| (Mistake::Count, n, 1)),
         l if l.is(&["mbarrier.arrive.expect_tx", "mbarrier.expect_tx", "mbarrier.complete_tx"]) => {
@@ -353,7 +353,7 @@ fn recounted(line: &Line<'_>) -> Vec<(Mistake, String)> {
 }
 
 /// The barrier of the next number, or of the next eight bytes. Where all threads meet at one line, its number says nothing.
-fn barrier(line: &Line<'_>) -> Option<String> {
+fn barrier(line: &TextLine<'_>) -> Option<String> {
     if line.is(&["bar", "barrier"]) && line.guard.is_empty() && line.operands.len() < 2 {
         return None;
     }
@@ -367,7 +367,7 @@ fn barrier(line: &Line<'_>) -> Option<String> {
 }
 
 /// A copy into the next buffer: as far behind as it copies, 128 bytes where it does not say.
-fn buffer(line: &Line<'_>) -> Option<String> {
+fn buffer(line: &TextLine<'_>) -> Option<String> {
     let copy = line.is(&[
         "cp.async.ca",
         "cp.async.cg",

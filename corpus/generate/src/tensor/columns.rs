@@ -8,7 +8,7 @@
 //! allocations is an execution.
 
 use super::protocol::{columns, commit_of, complete, meet, step, sync, wait, work};
-use super::{Act, Kind, Protocol, Role, Step};
+use super::{Act, Kind, Protocol, Role, RoleStep};
 use arbitrary::Unstructured;
 
 /// The choices of a protocol about columns.
@@ -115,16 +115,16 @@ impl Columns {
     }
 
     /// A barrier of the warps of a CTA that use the columns, without the rival.
-    fn sync(&self) -> Step {
+    fn sync(&self) -> RoleStep {
         if self.rival {
-            Step { kind: Kind::Sync, text: format!("bar.sync 0, {};", u16::from(WARP) * self.warps) }
+            RoleStep { kind: Kind::Sync, text: format!("bar.sync 0, {};", u16::from(WARP) * self.warps) }
         } else {
             sync()
         }
     }
 
     /// Adds one warp's uses of the columns in one round.
-    fn round(&self, steps: &mut Vec<Step>, (cta, warp): (u16, u16), round: usize) {
+    fn round(&self, steps: &mut Vec<RoleStep>, (cta, warp): (u16, u16), round: usize) {
         let lanes = usize::from(32 * warp) * 65_536;
         if self.product {
             if (cta, warp) == (0, 0) {

@@ -10,7 +10,7 @@
 //! other CTA.
 
 use super::protocol::{columns, commit_of, complete, meet, step, sync, wait, work};
-use super::{Act, Kind, Protocol, Role, Step};
+use super::{Act, Kind, Protocol, Role, RoleStep};
 use arbitrary::Unstructured;
 
 /// The sizes of a matrix product.
@@ -103,29 +103,29 @@ impl Gemm {
     }
 
     /// A barrier of all warps that work together: of the cluster, with the given order of its arrival, or of the CTA.
-    fn meet(&self, order: &str) -> Step {
+    fn meet(&self, order: &str) -> RoleStep {
         if self.pair { meet(order) } else { sync() }
     }
 
     /// The first steps of every warp: in a pair, wait until both CTAs have started and initialised their mbarriers.
-    fn start(&self) -> Vec<Step> {
+    fn start(&self) -> Vec<RoleStep> {
         self.pair.then(|| self.meet("relaxed")).into_iter().collect()
     }
 
-    fn end(&self) -> Step {
+    fn end(&self) -> RoleStep {
         self.meet("release")
     }
 
-    fn columns(&self, act: Act, place: &str) -> Step {
+    fn columns(&self, act: Act, place: &str) -> RoleStep {
         columns(act, self.pair, COLUMNS * self.tiles.min(2), place)
     }
 
-    fn commit(&self, at: &str) -> Step {
+    fn commit(&self, at: &str) -> RoleStep {
         commit_of(at, self.pair)
     }
 
     fn producer(&self, cta: u16) -> Role {
-        let mut steps: Vec<Step> =
+        let mut steps: Vec<RoleStep> =
             self.barriers().into_iter().map(|(at, count)| step(Kind::Init { at, count })).collect();
         if self.pair {
             steps.push(step(Kind::InitFence));
@@ -152,7 +152,7 @@ impl Gemm {
     }
 
     /// The copy of one operand for one k-step into one CTA.
-    fn copy(&self, name: &str, n: usize, cta: u16) -> Step {
+    fn copy(&self, name: &str, n: usize, cta: u16) -> RoleStep {
         let stage = n % self.stages;
         let tile = n * usize::from(self.ctas()) + usize::from(cta);
         let (space, group) = if self.pair { ("cluster", ".cta_group::2") } else { ("cta", "") };
@@ -161,7 +161,10 @@ impl Gemm {
             BYTES * stage,
             BYTES * tile
         );
-        Step { kind: Kind::Copy { at: format!("full{stage}"), cta: (cta != LEADER).then_some(LEADER) }, text }
+        RoleStep {
+            kind: Kind::Copy { at: format!("full{stage}"), cta: (cta != LEADER).then_some(LEADER) },
+            text,
+        }
     }
 
     fn issuer(&self, cta: u16) -> Role {

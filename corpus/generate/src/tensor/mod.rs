@@ -116,7 +116,7 @@ pub enum Act {
 
 /// One step of a warp.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct RoleStep {
     /// The kind.
     pub kind: Kind,
     /// The text, or the part of it that the kind does not determine.
@@ -133,7 +133,7 @@ pub struct Role {
     /// The number of its lanes: 1 or the whole warp.
     pub lanes: u8,
     /// Its steps, in program order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RoleStep>,
 }
 
 /// A protocol.
@@ -160,7 +160,7 @@ fn operand(at: &str, cta: Option<u16>) -> (String, String) {
     }
 }
 
-impl Step {
+impl RoleStep {
     fn text(&self, label: usize) -> String {
         match &self.kind {
             Kind::Before => "tcgen05.fence::before_thread_sync;".into(),

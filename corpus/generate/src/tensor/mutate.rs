@@ -1,6 +1,6 @@
 //! Makes one mistake in a protocol.
 
-use super::{Act, Kind, Protocol, Role, Step};
+use super::{Act, Kind, Protocol, Role, RoleStep};
 
 /// The kind of a mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,7 +102,7 @@ fn mutant(mutation: Mutation, what: String, mut protocol: Protocol) -> Mutant {
 }
 
 /// The name of a step's kind.
-fn word(step: &Step) -> &'static str {
+fn word(step: &RoleStep) -> &'static str {
     match step.kind {
         Kind::Frame => "frame",
         Kind::Work => "work",
@@ -125,13 +125,13 @@ fn word(step: &Step) -> &'static str {
 }
 
 /// Every way in which `mutation` changes step `s`; none if it does not apply to that step.
-fn changed(protocol: &Protocol, role: &Role, s: usize, mutation: Mutation, pair: bool) -> Vec<Vec<Step>> {
+fn changed(protocol: &Protocol, role: &Role, s: usize, mutation: Mutation, pair: bool) -> Vec<Vec<RoleStep>> {
     let steps = &role.steps;
     let single = |change: &dyn Fn(&mut Kind) -> Option<()>| {
         let mut out = steps.clone();
         change(&mut out[s].kind).map(|()| out).into_iter().collect()
     };
-    let all: Vec<Vec<Step>> = match mutation {
+    let all: Vec<Vec<RoleStep>> = match mutation {
         Mutation::Drop if !matches!(steps[s].kind, Kind::Frame | Kind::Work) => {
             let mut out = steps.clone();
             out.remove(s);
@@ -170,7 +170,7 @@ fn repeatable(kind: &Kind) -> bool {
 }
 
 /// The steps after swapping step `s` with its neighbour; none if that cannot be a mistake.
-fn moved(steps: &[Step], s: usize) -> Option<Vec<Step>> {
+fn moved(steps: &[RoleStep], s: usize) -> Option<Vec<RoleStep>> {
     let fixed = matches!(steps[s].kind, Kind::Frame | Kind::Work | Kind::Copy { .. } | Kind::Expect { .. });
     let early = matches!(steps[s].kind, Kind::Commit { .. } | Kind::Arrive { .. });
     let place = if early { s.checked_sub(1)? } else { s + 1 };

@@ -6,7 +6,7 @@
 //! by another warp (pattern 4). A commit hands each tile to the epilogue (pattern 4), perhaps through a relay. A tile
 //! after the first waits until the epilogue has loaded the previous one (pattern 4, write after read).
 
-use super::{Act, Kind, Protocol, Role, Step};
+use super::{Act, Kind, Protocol, Role, RoleStep};
 use arbitrary::Unstructured;
 
 /// The source of the first factor.
@@ -145,7 +145,7 @@ impl Plan {
     }
 
     fn issuer(&self) -> Role {
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps: Vec<RoleStep> = Vec::new();
         for (name, count) in self.barriers() {
             steps.push(step(Kind::Init { at: name, count }));
         }
@@ -166,7 +166,7 @@ impl Plan {
     }
 
     /// Adds the `n`-th product, with the wait for its operands and the commit that frees their stage.
-    fn product(&self, steps: &mut Vec<Step>, n: usize) {
+    fn product(&self, steps: &mut Vec<RoleStep>, n: usize) {
         let column = OPERAND + FACTOR * (n % 4);
         let factor = match self.feed {
             Feed::Ring | Feed::Bulk | Feed::Announced => {
@@ -221,7 +221,7 @@ impl Plan {
     }
 
     /// Adds the steps that fill a stage for the `n`-th product.
-    fn fill(&self, steps: &mut Vec<Step>, n: usize) {
+    fn fill(&self, steps: &mut Vec<RoleStep>, n: usize) {
         let stage = n % self.stages;
         let at = format!("full{stage}");
         if self.feed == Feed::Ring {
@@ -235,7 +235,7 @@ impl Plan {
             "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [a{stage}], [g+{}], {STAGE}",
             STAGE * n
         );
-        steps.push(Step { kind: Kind::Copy { at: at.clone(), cta: None }, text });
+        steps.push(RoleStep { kind: Kind::Copy { at: at.clone(), cta: None }, text });
         if !arrives {
             steps.push(arrive(&at, true));
         }
@@ -257,53 +257,53 @@ impl Plan {
     }
 }
 
-pub(super) fn step(kind: Kind) -> Step {
-    Step { kind, text: String::new() }
+pub(super) fn step(kind: Kind) -> RoleStep {
+    RoleStep { kind, text: String::new() }
 }
 
-pub(super) fn work(text: &str) -> Step {
-    Step { kind: Kind::Work, text: text.to_owned() }
+pub(super) fn work(text: &str) -> RoleStep {
+    RoleStep { kind: Kind::Work, text: text.to_owned() }
 }
 
-pub(super) fn complete(what: &str) -> Step {
-    Step { kind: Kind::Complete, text: format!("tcgen05.wait::{what}.sync.aligned;") }
+pub(super) fn complete(what: &str) -> RoleStep {
+    RoleStep { kind: Kind::Complete, text: format!("tcgen05.wait::{what}.sync.aligned;") }
 }
 
 /// A barrier of the CTA.
-pub(super) fn sync() -> Step {
-    Step { kind: Kind::Sync, text: "bar.sync 0;".to_owned() }
+pub(super) fn sync() -> RoleStep {
+    RoleStep { kind: Kind::Sync, text: "bar.sync 0;".to_owned() }
 }
 
 /// A barrier of the cluster, with the given order of its arrival.
-pub(super) fn meet(order: &str) -> Step {
+pub(super) fn meet(order: &str) -> RoleStep {
     let text = format!("barrier.cluster.arrive.{order};\n  barrier.cluster.wait.acquire;");
-    Step { kind: Kind::Sync, text }
+    RoleStep { kind: Kind::Sync, text }
 }
 
 /// A step about columns; `place` is the operand with their address.
-pub(super) fn columns(act: Act, pair: bool, columns: usize, place: &str) -> Step {
-    Step { kind: Kind::Columns { act, pair, columns }, text: place.to_owned() }
+pub(super) fn columns(act: Act, pair: bool, columns: usize, place: &str) -> RoleStep {
+    RoleStep { kind: Kind::Columns { act, pair, columns }, text: place.to_owned() }
 }
 
-pub(super) fn commit(at: &str) -> Step {
+pub(super) fn commit(at: &str) -> RoleStep {
     commit_of(at, false)
 }
 
 /// A commit of one CTA, or of a pair with an arrival in both CTAs.
-pub(super) fn commit_of(at: &str, pair: bool) -> Step {
+pub(super) fn commit_of(at: &str, pair: bool) -> RoleStep {
     step(Kind::Commit { at: at.to_owned(), pair: pair.then_some(BOTH) })
 }
 
-pub(super) fn arrive(at: &str, release: bool) -> Step {
+pub(super) fn arrive(at: &str, release: bool) -> RoleStep {
     step(Kind::Arrive { at: at.to_owned(), release, wide: false, cta: None })
 }
 
 /// A wait for the phase with this number.
-pub(super) fn wait(at: &str, phase: usize, acquire: bool) -> Step {
+pub(super) fn wait(at: &str, phase: usize, acquire: bool) -> RoleStep {
     step(Kind::Wait { at: at.to_owned(), parity: u8::from(phase % 2 == 1), acquire, wide: false })
 }
 
 /// `steps` after the barrier that ends the initialisation.
-pub(super) fn framed(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
+pub(super) fn framed(steps: impl IntoIterator<Item = RoleStep>) -> Vec<RoleStep> {
     std::iter::once(sync()).chain(steps).collect()
 }

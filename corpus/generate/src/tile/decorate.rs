@@ -1,8 +1,8 @@
 //! Turns skeletons into plans: adds parameters, shapes of accesses, orders, tokens, masks, and control flow.
 
 use super::plan::{
-    Access, Combine, Kind, Mapping, Mask, Param, Plan, Role, STRIDE, Shown, Source, Step, THREADS, Turn, Via,
-    Wait, Where,
+    Access, BlockStep, Combine, Kind, Mapping, Mask, Param, Plan, Role, STRIDE, Shown, Source, THREADS, Turn,
+    Via, Wait, Where,
 };
 use super::shapes::{self, Event};
 use super::{Dice, TileKnobs};
@@ -306,14 +306,14 @@ impl<'k> Draw<'k> {
         Via::View { open: dice.percent(30), strided: dice.percent(20) }
     }
 
-    fn sequence(&mut self, dice: &mut Dice<'_, '_>, events: &[Event], depth: u32) -> Vec<Step> {
+    fn sequence(&mut self, dice: &mut Dice<'_, '_>, events: &[Event], depth: u32) -> Vec<BlockStep> {
         let Some((first, rest)) = events.split_first() else { return Vec::new() };
         let access = self.access(dice, *first);
         let scalar = access.reads() && access.place.width == 0;
         if dice.percent(self.knobs.for_percent) {
             return self.repeated(dice, access, rest, depth);
         }
-        let mut steps = vec![Step::Access(access)];
+        let mut steps = vec![BlockStep::Access(access)];
         if scalar && depth < 2 && dice.percent(self.knobs.if_percent) {
             steps.extend(self.guarded(dice, rest, depth));
         } else {
@@ -323,7 +323,7 @@ impl<'k> Draw<'k> {
     }
 
     /// Draws an `if` around all following events or around the next one.
-    fn guarded(&mut self, dice: &mut Dice<'_, '_>, rest: &[Event], depth: u32) -> Vec<Step> {
+    fn guarded(&mut self, dice: &mut Dice<'_, '_>, rest: &[Event], depth: u32) -> Vec<BlockStep> {
         let inside = if dice.percent(60) { rest.len() } else { rest.len().min(1) };
         let (inner, outer) = rest.split_at(inside);
         let marks = dice.percent(if inner.is_empty() { 100 } else { 30 }) && self.affords(2);
@@ -331,12 +331,12 @@ impl<'k> Draw<'k> {
         let other = dice.percent(40);
         let otherwise = match inner.first() {
             Some(event) if other && dice.percent(50) && self.affords(2) => {
-                Some(vec![Step::Access(self.access(dice, *event))])
+                Some(vec![BlockStep::Access(self.access(dice, *event))])
             }
             _ if other || marks => Some(Vec::new()),
             _ => None,
         };
-        let step = Step::If {
+        let step = BlockStep::If {
             read: 0,
             predicate: dice.of(&[
                 Predicate::Equal,
@@ -361,27 +361,27 @@ impl<'k> Draw<'k> {
         mut access: Access,
         rest: &[Event],
         depth: u32,
-    ) -> Vec<Step> {
+    ) -> Vec<BlockStep> {
         let (inner, outer) = rest.split_at(usize::from(!rest.is_empty() && dice.percent(40)));
         let width = access.place.width;
         access.place.step = dice.of(if width > SMALL { &[0, 0] } else { &[0, 1] });
         if dice.percent(33) {
             access.place.step = width;
         }
-        let mut body = vec![Step::Access(access)];
+        let mut body = vec![BlockStep::Access(access)];
         for event in inner {
             let mut second = self.access(dice, *event);
             second.place.step = dice.of(&[0, access.place.step]);
-            body.push(Step::Access(second));
+            body.push(BlockStep::Access(second));
         }
         let turns = dice.of(&[2, 2, 3]);
-        let mut steps = vec![Step::For { turns, body, carries: dice.percent(60) }];
+        let mut steps = vec![BlockStep::For { turns, body, carries: dice.percent(60) }];
         steps.extend(self.sequence(dice, outer, depth));
         steps
     }
 
     /// Adds accesses that are not in the skeleton: to memory of the block itself, and to memory that is never written.
-    fn extra(&mut self, dice: &mut Dice<'_, '_>, steps: &mut Vec<Step>, from: u32) {
+    fn extra(&mut self, dice: &mut Dice<'_, '_>, steps: &mut Vec<BlockStep>, from: u32) {
         if dice.percent(35) && self.affords(3) {
             let at = dice.below(u32::try_from(steps.len() + 1).unwrap_or(1)) as usize;
             let store = self.private(dice, true, from);
@@ -396,12 +396,12 @@ impl<'k> Draw<'k> {
             access.place.param = self.params.len() - 1;
             access.kind = Kind::Load(self.shown(dice, access.place.width));
             (access.order, access.scope) = (Order::Weak, None);
-            steps.insert(0, Step::Access(access));
+            steps.insert(0, BlockStep::Access(access));
         }
     }
 
     /// Draws an access to memory of this block alone; its part of the parameter starts at `from`.
-    fn private(&mut self, dice: &mut Dice<'_, '_>, write: bool, from: u32) -> Step {
+    fn private(&mut self, dice: &mut Dice<'_, '_>, write: bool, from: u32) -> BlockStep {
         let mut access = self.access(dice, Event { write, place: 0 });
         let place = &mut access.place;
         place.param = self.params.len() - 2;
@@ -420,9 +420,9 @@ impl<'k> Draw<'k> {
             access.scope = Some(Scope::TileBlock);
         }
         if dice.percent(15) {
-            return Step::For { turns: 2, body: vec![Step::Access(access)], carries: false };
+            return BlockStep::For { turns: 2, body: vec![BlockStep::Access(access)], carries: false };
         }
-        Step::Access(access)
+        BlockStep::Access(access)
     }
 
     /// Adds a write by the first block and a read of it by the last.
@@ -450,8 +450,8 @@ impl<'k> Draw<'k> {
         let kind = Kind::Load(self.shown(dice, 0));
         let read = Access { kind, place, via, order, scope, mask, wait: self.wait(dice) };
         let last = plan.bodies.len() - 1;
-        plan.bodies[0].push(Step::Access(write));
-        plan.bodies[last].push(Step::Access(read));
+        plan.bodies[0].push(BlockStep::Access(write));
+        plan.bodies[last].push(BlockStep::Access(read));
     }
 
     /// Draws a plan that hands over weak data behind a flag.
@@ -494,26 +494,28 @@ impl<'k> Draw<'k> {
         let mapping = dice.of(&[Mapping::InOrder, Mapping::Reversed, Mapping::Pairs]);
         let load =
             Access { kind: Kind::Load(Shown::Plain), place: Where { mapping, ..place }, wait, ..store };
-        let guarded = Step::If {
+        let guarded = BlockStep::If {
             read: 0,
             predicate: Predicate::Equal,
             with: 1,
-            then: vec![Step::Access(load)],
+            then: vec![BlockStep::Access(load)],
             otherwise: None,
             yields: false,
             marks: None,
         };
-        let bodies =
-            vec![vec![Step::Access(store), Step::Access(flagged)], vec![Step::Access(seen), guarded]];
+        let bodies = vec![
+            vec![BlockStep::Access(store), BlockStep::Access(flagged)],
+            vec![BlockStep::Access(seen), guarded],
+        ];
         Plan { params: self.params.clone(), blocks: 2, bodies, nested: dice.percent(50), safe: false }
     }
 }
 
 /// Inserts a step at `at`, or into the `if` that stands there.
-fn insert(dice: &mut Dice<'_, '_>, steps: &mut Vec<Step>, at: usize, step: Step) {
+fn insert(dice: &mut Dice<'_, '_>, steps: &mut Vec<BlockStep>, at: usize, step: BlockStep) {
     let inside = dice.percent(60);
     match steps.get_mut(at) {
-        Some(Step::If { then, .. }) if inside => {
+        Some(BlockStep::If { then, .. }) if inside => {
             let at = dice.below(2) as usize;
             then.insert(at.min(then.len()), step);
         }
@@ -538,7 +540,7 @@ fn spin(plan: &mut Plan) {
     let mut stored = Vec::new();
     for (block, body) in plan.bodies.iter().enumerate() {
         for step in body {
-            let Step::Access(access) = step else { continue };
+            let BlockStep::Access(access) = step else { continue };
             if let (Kind::Store(Source::Constant(value @ 1..)), Mask::All) = (access.kind, access.mask) {
                 stored.push((block, access.place, value));
             }
@@ -549,7 +551,7 @@ fn spin(plan: &mut Plan) {
     let blocks = plan.blocks;
     for (block, body) in plan.bodies.iter_mut().enumerate() {
         for step in body {
-            let Step::Access(access) = &*step else { continue };
+            let BlockStep::Access(access) = &*step else { continue };
             let plain = access.place.width == 0 && access.mask == Mask::All && access.order != Order::Weak;
             let (Kind::Load(_), true) = (access.kind, plain) else { continue };
             let at = access.place.elements(0, blocks);
@@ -557,7 +559,7 @@ fn spin(plan: &mut Plan) {
                 *by != block && at.iter().all(|e| place.elements(0, blocks).contains(e))
             });
             if let Some((_, _, value)) = from {
-                *step = Step::Spin(*access, *value);
+                *step = BlockStep::Spin(*access, *value);
                 return;
             }
         }
@@ -565,14 +567,14 @@ fn spin(plan: &mut Plan) {
 }
 
 /// The parameter of each write.
-fn written(steps: &[Step]) -> Vec<usize> {
-    let of = |step: &Step| match step {
-        Step::Access(access) if access.writes() => vec![access.place.param],
-        Step::Access(_) | Step::Spin(..) => Vec::new(),
-        Step::If { then, otherwise, .. } => {
+fn written(steps: &[BlockStep]) -> Vec<usize> {
+    let of = |step: &BlockStep| match step {
+        BlockStep::Access(access) if access.writes() => vec![access.place.param],
+        BlockStep::Access(_) | BlockStep::Spin(..) => Vec::new(),
+        BlockStep::If { then, otherwise, .. } => {
             [written(then), written(otherwise.as_deref().unwrap_or_default())].concat()
         }
-        Step::For { body, .. } => written(body),
+        BlockStep::For { body, .. } => written(body),
     };
     steps.iter().flat_map(of).collect()
 }

@@ -197,15 +197,15 @@ pub(super) struct Access {
 
 /// A step of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum BlockStep {
     Access(Access),
     /// A branch on the comparison of an earlier scalar read with a constant.
     If {
         read: u8,
         predicate: Predicate,
         with: u64,
-        then: Vec<Step>,
-        otherwise: Option<Vec<Step>>,
+        then: Vec<BlockStep>,
+        otherwise: Option<Vec<BlockStep>>,
         /// The arms yield a token.
         yields: bool,
         /// Each arm stores its own constant into this many elements.
@@ -213,7 +213,7 @@ pub(super) enum Step {
     },
     For {
         turns: u32,
-        body: Vec<Step>,
+        body: Vec<BlockStep>,
         /// The loop carries the last token from one iteration to the next.
         carries: bool,
     },
@@ -227,7 +227,7 @@ pub(super) struct Plan {
     pub(super) params: Vec<Param>,
     pub(super) blocks: u32,
     /// One body for each block, or a single body for all.
-    pub(super) bodies: Vec<Vec<Step>>,
+    pub(super) bodies: Vec<Vec<BlockStep>>,
     /// The `if`s that distinguish blocks are nested.
     pub(super) nested: bool,
     /// Free of races under every reading.
@@ -276,7 +276,7 @@ impl Plan {
         for block in 0..self.blocks {
             let body = if self.uniform() { 0 } else { block as usize };
             for step in self.bodies.get(body).into_iter().flatten() {
-                let Step::Access(access) = step else { continue };
+                let BlockStep::Access(access) = step else { continue };
                 if access.mask != Mask::All || access.order == Order::Weak || never(access.kind) {
                     continue;
                 }
@@ -294,15 +294,17 @@ impl Plan {
     }
 }
 
-fn narrow(steps: &[Step]) -> u32 {
+fn narrow(steps: &[BlockStep]) -> u32 {
     let of = |access: &Access| {
         let few = (1..THREADS).contains(&access.place.width) && matches!(access.kind, Kind::Store(_));
         u32::from(few) * if access.through_view() { 2 } else { 1 }
     };
-    let one = |step: &Step| match step {
-        Step::Access(access) | Step::Spin(access, _) => of(access),
-        Step::If { then, otherwise, .. } => narrow(then) + narrow(otherwise.as_deref().unwrap_or_default()),
-        Step::For { body, .. } => narrow(body),
+    let one = |step: &BlockStep| match step {
+        BlockStep::Access(access) | BlockStep::Spin(access, _) => of(access),
+        BlockStep::If { then, otherwise, .. } => {
+            narrow(then) + narrow(otherwise.as_deref().unwrap_or_default())
+        }
+        BlockStep::For { body, .. } => narrow(body),
     };
     steps.iter().map(one).sum()
 }
@@ -327,7 +329,7 @@ impl Where {
 }
 
 /// Parameters with this role that the steps access.
-pub(super) fn touched(steps: &[Step], params: &[Param], role: Role) -> BTreeSet<usize> {
+pub(super) fn touched(steps: &[BlockStep], params: &[Param], role: Role) -> BTreeSet<usize> {
     let of = |a: &Access| {
         let is = params.get(a.place.param).is_some_and(|p| p.role == role);
         is.then_some(a.place.param)
@@ -335,12 +337,12 @@ pub(super) fn touched(steps: &[Step], params: &[Param], role: Role) -> BTreeSet<
     let mut all = BTreeSet::new();
     for step in steps {
         match step {
-            Step::Access(access) | Step::Spin(access, _) => all.extend(of(access)),
-            Step::If { then, otherwise, .. } => {
+            BlockStep::Access(access) | BlockStep::Spin(access, _) => all.extend(of(access)),
+            BlockStep::If { then, otherwise, .. } => {
                 all.extend(touched(then, params, role));
                 all.extend(touched(otherwise.as_deref().unwrap_or_default(), params, role));
             }
-            Step::For { body, .. } => all.extend(touched(body, params, role)),
+            BlockStep::For { body, .. } => all.extend(touched(body, params, role)),
         }
     }
     all

@@ -79,7 +79,7 @@ pub struct Found {
 
 /// What may be changed about a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum Varied {
     /// A parameter, with its first byte.
     Param(u16, u32),
     /// The grid along an axis.
@@ -183,8 +183,8 @@ impl<'k> Cover<'k> {
             return None;
         }
         let depends = self.goals.depends(goal, met);
-        let params = depends.params.iter().map(|p| Part::Param(p.0, p.1));
-        let axes = (0..3).filter(|n| depends.axes[*n]).map(Part::Axis);
+        let params = depends.params.iter().map(|p| Varied::Param(p.0, p.1));
+        let axes = (0..3).filter(|n| depends.axes[*n]).map(Varied::Axis);
         match params.chain(axes).collect::<Vec<_>>().as_slice() {
             [] if !self.goals.is_fixed(goal) => None,
             [] if !self.block => Some(Impossible::Fixed),
@@ -200,21 +200,21 @@ impl<'k> Cover<'k> {
     fn other_blocks(&mut self, goal: Goal) -> bool {
         let Some(base) = self.bases.first().cloned() else { return false };
         BLOCKS.into_iter().any(|threads| {
-            let launch = self.with(&base, Part::Block, u64::from(threads));
+            let launch = self.with(&base, Varied::Block, u64::from(threads));
             self.survey(launch).is_some_and(|n| self.goals.is_met(goal, &self.found[n].met))
         })
     }
 
-    fn exhausted(&mut self, goal: Goal, part: Part, depends: &Depends) -> Option<Impossible> {
+    fn exhausted(&mut self, goal: Goal, part: Varied, depends: &Depends) -> Option<Impossible> {
         let sum = depends.numbers.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
         let last = sum.saturating_mul(2).saturating_add(2);
         let (free, first, most, of) = match part {
-            Part::Param(index, at) => {
+            Varied::Param(index, at) => {
                 let place = if at == 0 { index.to_string() } else { format!("{index}+{at}") };
                 (self.params.contains(&(index, at)), 0, EXHAUSTED, format!("parameter {place}"))
             }
-            Part::Block => (false, 0, 0, String::new()),
-            Part::Axis(n) => (
+            Varied::Block => (false, 0, 0, String::new()),
+            Varied::Axis(n) => (
                 self.grid,
                 1,
                 u64::from(CLUSTERS[CLUSTERS.len() - 1]),
@@ -288,16 +288,17 @@ impl<'k> Cover<'k> {
         if !depends.is_free() {
             depends.join(&self.goals.all());
         }
-        let params = depends.params.iter().filter(|p| self.params.contains(p)).map(|p| Part::Param(p.0, p.1));
-        let axes = (0..3).filter(|n| self.grid && depends.axes[*n]).map(Part::Axis);
-        let block = (self.block && depends.thread).then_some(Part::Block);
-        let parts: Vec<(Part, Vec<u64>)> =
+        let params =
+            depends.params.iter().filter(|p| self.params.contains(p)).map(|p| Varied::Param(p.0, p.1));
+        let axes = (0..3).filter(|n| self.grid && depends.axes[*n]).map(Varied::Axis);
+        let block = (self.block && depends.thread).then_some(Varied::Block);
+        let parts: Vec<(Varied, Vec<u64>)> =
             params.chain(axes).chain(block).map(|part| (part, self.values(part, &depends.numbers))).collect();
         let mut out = Vec::new();
         for (part, values) in &parts {
             for base in &self.bases {
                 let row = Launch { grid: base.cluster, ..base.clone() };
-                let row = matches!(part, Part::Axis(_)).then_some(row);
+                let row = matches!(part, Varied::Axis(_)).then_some(row);
                 out.extend(row.iter().flat_map(|row| values.iter().map(|v| self.with(row, *part, *v))));
                 out.extend(values.iter().map(|v| self.with(base, *part, *v)));
             }
@@ -319,34 +320,34 @@ impl<'k> Cover<'k> {
     }
 
     /// Whether it is a parameter that is neither a length nor a pointer.
-    fn counts(&self, part: Part) -> bool {
-        let Part::Param(index, at) = part else { return false };
+    fn counts(&self, part: Varied) -> bool {
+        let Varied::Param(index, at) = part else { return false };
         !self.strides.contains(&(index, at)) && !self.pointers.contains(&(index, at))
     }
 
-    fn with(&self, base: &Launch, part: Part, v: u64) -> Launch {
+    fn with(&self, base: &Launch, part: Varied, v: u64) -> Launch {
         let mut launch = base.clone();
         match part {
-            Part::Param(index, at) => set(self.kernel, &mut launch, &need((index, at)), v),
-            Part::Axis(n) => {
+            Varied::Param(index, at) => set(self.kernel, &mut launch, &need((index, at)), v),
+            Varied::Axis(n) => {
                 let clusters = u32::try_from(v).unwrap_or(1);
                 launch.grid[n] = launch.cluster[n].saturating_mul(clusters);
             }
-            Part::Block => launch.block = [u32::try_from(v).unwrap_or(1), 1, 1],
+            Varied::Block => launch.block = [u32::try_from(v).unwrap_or(1), 1, 1],
         }
         launch
     }
 
     /// The values of a part, in the order in which they are tried.
-    fn values(&self, part: Part, numbers: &BTreeSet<u64>) -> Vec<u64> {
+    fn values(&self, part: Varied, numbers: &BTreeSet<u64>) -> Vec<u64> {
         match part {
-            Part::Axis(_) => CLUSTERS.map(u64::from).to_vec(),
-            Part::Block => BLOCKS.map(u64::from).to_vec(),
-            Part::Param(index, at) if self.pointers.contains(&(index, at)) => vec![0],
-            Part::Param(index, at) if self.strides.contains(&(index, at)) => {
+            Varied::Axis(_) => CLUSTERS.map(u64::from).to_vec(),
+            Varied::Block => BLOCKS.map(u64::from).to_vec(),
+            Varied::Param(index, at) if self.pointers.contains(&(index, at)) => vec![0],
+            Varied::Param(index, at) if self.strides.contains(&(index, at)) => {
                 LENGTHS.into_iter().chain(SHORT).collect()
             }
-            Part::Param(..) => {
+            Varied::Param(..) => {
                 let block = self.bases.first().map_or([1; 3], |base| base.block);
                 let threads: u64 = block.iter().map(|n| u64::from(*n)).product();
                 let bases = numbers.iter().copied().chain([threads]).filter(|n| *n <= LARGEST);

@@ -88,7 +88,7 @@ pub struct Coverage {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Met {
     /// By position of the statement.
-    steps: Vec<Step>,
+    steps: Vec<Reached>,
     /// Loops that are entered, by position of the first statement, with the most passes.
     pub(super) passes: BTreeMap<usize, u32>,
     /// Loops that wait.
@@ -109,7 +109,7 @@ pub struct Met {
 
 /// What is known of one statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Step {
+struct Reached {
     reached: bool,
     /// Whether the guard has failed, and whether it has held, for a lane.
     ways: [bool; 2],
@@ -125,9 +125,9 @@ impl Met {
         self.steps.get(pc).is_some_and(|s| s.ways[usize::from(holds)])
     }
 
-    fn step(&mut self, pc: usize) -> &mut Step {
+    fn step(&mut self, pc: usize) -> &mut Reached {
         if self.steps.len() <= pc {
-            self.steps.resize(pc + 1, Step::default());
+            self.steps.resize(pc + 1, Reached::default());
         }
         &mut self.steps[pc]
     }

@@ -18,7 +18,7 @@ use super::practice::Practice;
 use super::residual::tidy;
 use super::step::choice::choice;
 use super::step::statement::statement;
-use super::step::{Step, Then};
+use super::step::{Executing, Then};
 use super::warp::{Round, State, Unread, Warp};
 use crate::Refusal;
 use crate::ptx::{Sort, Statement, What, sort};
@@ -296,7 +296,7 @@ impl<'r> Run<'r> {
             return Ok(None);
         }
         let mask = state.active;
-        let mut step = Step { warp: &mut self.warp, state, mask };
+        let mut step = Executing { warp: &mut self.warp, state, mask };
         let Some(answer) = choice(&mut step)? else { return Ok(None) };
         let Then::Ways(ways) = step.both(answer, &[guard.reg]) else { return Ok(None) };
         self.ways(state, ways, 0, work).map(Some)
@@ -535,6 +535,6 @@ impl<'r> Run<'r> {
 
     fn step(&mut self, state: &mut State, at: &Statement) -> Result<Then, Refusal> {
         let mask = state.active;
-        statement(&mut Step { warp: &mut self.warp, state, mask }, at)
+        statement(&mut Executing { warp: &mut self.warp, state, mask }, at)
     }
 }

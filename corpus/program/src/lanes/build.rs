@@ -6,7 +6,7 @@
 use super::control::holds;
 use super::exchange::sources;
 use super::flow::{elected, will_run};
-use super::part::{Part, State, States};
+use super::part::{SomeLanes, State, States};
 use super::planted::Planted;
 use super::releases::quiet;
 use crate::edit::retarget;
@@ -22,13 +22,13 @@ struct Copies {
 }
 
 struct Builder<'a, 'p> {
-    part: &'a Part<'p>,
+    part: &'a SomeLanes<'p>,
     copies: Copies,
     code: Thread,
 }
 
 /// The thread of some lanes of a part, of which `states` knows the registers. None if it has too many registers.
-pub(super) fn thread(part: &Part<'_>, states: &States) -> Option<Thread> {
+pub(super) fn thread(part: &SomeLanes<'_>, states: &States) -> Option<Thread> {
     let old = part.code();
     let mut code = Thread { body: Vec::new(), ..old.clone() };
     code.place.mask = part.lanes.iter().fold(0, |mask, lane| mask | 1 << lane);

@@ -4,7 +4,7 @@
 //! argument of the reduction lets all lanes of a part do what one of them does, so they must be able to: one guard, one
 //! way, and all inside a mask or none. (A mask that cuts a part would be undefined, and is reported as that.)
 
-use super::part::{Apart, Done, Part, State, agreed};
+use super::part::{Apart, Done, SomeLanes, State, agreed};
 use super::planted::Planted;
 use super::value::{Known, Val};
 use crate::ir::{Guard, Operand};
@@ -27,7 +27,7 @@ pub(super) fn holds(state: &State, guard: Guard) -> Val {
 }
 
 /// Whether the lanes run what stands behind a guard.
-pub(super) fn runs(part: &Part<'_>, state: &State, guard: Option<Guard>) -> Done<Runs> {
+pub(super) fn runs(part: &SomeLanes<'_>, state: &State, guard: Option<Guard>) -> Done<Runs> {
     let Some(guard) = guard else { return Ok(Runs::Always) };
     let value = holds(state, guard);
     match value.one() {
@@ -40,7 +40,7 @@ pub(super) fn runs(part: &Part<'_>, state: &State, guard: Option<Guard>) -> Done
 }
 
 /// One mask, with all lanes of the part inside or none.
-pub(super) fn mask(part: &Part<'_>, state: &State, mask: Operand) -> Done<()> {
+pub(super) fn mask(part: &SomeLanes<'_>, state: &State, mask: Operand) -> Done<()> {
     let value = part.operand(state, mask);
     agreed(&value)?;
     let inside = |mask: Known| part.lanes.iter().map(|l| usize::from(mask.number >> l & 1 == 1)).collect();

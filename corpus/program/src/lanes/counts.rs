@@ -7,12 +7,12 @@
 //! they cannot be in different phases: exactly as many lanes as the count take part, and either each waits whenever it
 //! arrives, or arrives once.
 
-use super::part::{Apart, Done, Part, State};
+use super::part::{Apart, Done, SomeLanes, State};
 use super::planted::Planted;
 use crate::ir::{BarKind, Goes, Instr, Op, Operand, Thread};
 
 /// Passes if lanes that arrive at a barrier arrive in one phase.
-pub(super) fn check(part: &Part<'_>, state: &State, op: &Op) -> Done<()> {
+pub(super) fn check(part: &SomeLanes<'_>, state: &State, op: &Op) -> Done<()> {
     let Op::Bar { id, count: Some(count), .. } = op else { return Ok(()) };
     let number = |o: &Operand| part.operand(state, *o).one().filter(|k| k.base.is_none()).map(|k| k.number);
     let together = number(id).zip(number(count)).is_some_and(|(id, count)| in_step(part, id, count));
@@ -20,7 +20,7 @@ pub(super) fn check(part: &Part<'_>, state: &State, op: &Op) -> Done<()> {
 }
 
 /// Whether the lanes that take part in a named barrier are always in the same phase.
-fn in_step(part: &Part<'_>, id: u128, count: u128) -> bool {
+fn in_step(part: &SomeLanes<'_>, id: u128, count: u128) -> bool {
     let here = |t: &&Thread| t.place.same_cta(&part.code().place);
     let uses = |t: &Thread| t.body.iter().filter(|i| may_be(i, id)).count();
     let all: Vec<&Thread> = part.program.threads.iter().filter(here).filter(|t| uses(t) > 0).collect();

@@ -5,12 +5,12 @@
 //! a thread that is alone in the mask is never kept waiting. Any other exchange whose result differs by lane puts lanes
 //! apart. Values that came from strong reads are no matter for this: they put lanes apart before ([`super::values`]).
 
-use super::part::{Apart, Done, Part, State, agreed};
+use super::part::{Apart, Done, SomeLanes, State, agreed};
 use super::value::{Known, Val};
 use crate::ir::{Collective, Exchange, Shuffle};
 
 /// Passes if the lanes of a part may execute an exchange together.
-pub(super) fn check(part: &Part<'_>, state: &State, collective: &Collective) -> Done<()> {
+pub(super) fn check(part: &SomeLanes<'_>, state: &State, collective: &Collective) -> Done<()> {
     if !part.several() || matches!(collective.form, Exchange::Vote(_)) {
         return Ok(());
     }
@@ -30,7 +30,11 @@ pub(super) fn check(part: &Part<'_>, state: &State, collective: &Collective) -> 
 
 /// The lane, as a position in the part, whose value each lane gets, and whether that is the one it asked for: of a shuffle
 /// in which all lanes of the mask that there are belong to the part.
-pub(super) fn sources(part: &Part<'_>, state: &State, collective: &Collective) -> Option<Vec<(usize, bool)>> {
+pub(super) fn sources(
+    part: &SomeLanes<'_>,
+    state: &State,
+    collective: &Collective,
+) -> Option<Vec<(usize, bool)>> {
     let Exchange::Shuffle(way) = collective.form else { return None };
     let Val::Known(masks) = part.operand(state, collective.mask) else { return None };
     let own = part.lanes.iter().fold(0u128, |all, lane| all | 1 << lane);
@@ -67,7 +71,7 @@ fn source(way: Shuffle, lane: u32, by: u32, clamp: u32) -> Option<(u32, bool)> {
 }
 
 /// What an exchange leaves in the registers that it writes.
-pub(super) fn result(part: &Part<'_>, state: &State, collective: &Collective) -> Val {
+pub(super) fn result(part: &SomeLanes<'_>, state: &State, collective: &Collective) -> Val {
     match sources(part, state, collective) {
         Some(_) if part.several() => Val::mixed(&[&part.operand(state, collective.src), &Val::Each]),
         _ => Val::Same,

@@ -7,7 +7,7 @@
 use super::control::{self, Runs};
 use super::counts;
 use super::objects;
-use super::part::{Apart, Done, Part, State, States};
+use super::part::{Apart, Done, SomeLanes, State, States};
 use super::planted::Planted;
 use super::releases;
 use super::sites::{Site, sites};
@@ -22,7 +22,7 @@ use std::rc::Rc;
 ///
 /// # Errors
 /// How its lanes must be apart.
-pub(super) fn analyse(part: &Part<'_>) -> Done<(States, Vec<Site>)> {
+pub(super) fn analyse(part: &SomeLanes<'_>) -> Done<(States, Vec<Site>)> {
     let states = run(part)?;
     values::final_values(part, states.last().and_then(Option::as_ref))?;
     let of = |(pc, state): (usize, &Option<State>)| {
@@ -35,11 +35,11 @@ pub(super) fn analyse(part: &Part<'_>) -> Done<(States, Vec<Site>)> {
 }
 
 /// Whether the instruction at `pc` may be executed.
-pub(super) fn will_run(part: &Part<'_>, state: &State, pc: usize) -> bool {
+pub(super) fn will_run(part: &SomeLanes<'_>, state: &State, pc: usize) -> bool {
     control::runs(part, state, part.code().body[pc].guard) != Ok(Runs::Never)
 }
 
-fn run(part: &Part<'_>) -> Done<States> {
+fn run(part: &SomeLanes<'_>) -> Done<States> {
     let mut states: States = vec![None; part.code().body.len() + 1];
     let mut todo = vec![(0, part.start())];
     while let Some((pc, state)) = todo.pop() {
@@ -64,7 +64,7 @@ fn join(a: &State, b: &State) -> State {
 }
 
 /// Where a part goes from a place, and what is known there.
-fn step(part: &Part<'_>, pc: usize, state: State) -> Done<Vec<(usize, State)>> {
+fn step(part: &SomeLanes<'_>, pc: usize, state: State) -> Done<Vec<(usize, State)>> {
     let instr = &part.code().body[pc];
     if only_registers(&instr.op) {
         return Ok(vec![(pc + 1, register_step(part, pc, state)?)]);
@@ -81,7 +81,7 @@ fn step(part: &Part<'_>, pc: usize, state: State) -> Done<Vec<(usize, State)>> {
 }
 
 /// How lanes leave a branch on the result of a strong read that puts none of them apart.
-fn waited_out(part: &Part<'_>, pc: usize, state: &State) -> Option<Leave> {
+fn waited_out(part: &SomeLanes<'_>, pc: usize, state: &State) -> Option<Leave> {
     let instr = &part.code().body[pc];
     let (Op::Bra { target }, Some(guard)) = (&instr.op, instr.guard) else { return None };
     if state.regs[guard.reg.index()] != Val::Open {
@@ -107,7 +107,7 @@ fn left(state: &State, instr: &Instr, leave: Leave) -> Vec<(usize, State)> {
 }
 
 /// The instruction is executed: all conditions, then its effect.
-fn executed(part: &Part<'_>, pc: usize, state: State) -> Done<Vec<(usize, State)>> {
+fn executed(part: &SomeLanes<'_>, pc: usize, state: State) -> Done<Vec<(usize, State)>> {
     let op = &part.code().body[pc].op;
     match op.goes() {
         Goes::To(target) => return Ok(vec![(target, state)]),
@@ -157,7 +157,7 @@ fn start_of(code: &Thread, end: usize) -> Option<usize> {
     })
 }
 
-fn effect(part: &Part<'_>, mut state: State, pc: usize) -> State {
+fn effect(part: &SomeLanes<'_>, mut state: State, pc: usize) -> State {
     let op = &part.code().body[pc].op;
     let result = values::result(part, &state, op);
     written(op, &mut |reg| state.regs[reg.index()] = result.clone());
@@ -174,14 +174,14 @@ fn waits(code: &Thread, pc: usize) -> bool {
 }
 
 /// Whether all lanes of the part meet at an instruction. Behind it none is late for what stands before it.
-fn meet(part: &Part<'_>, state: &State, op: &Op) -> bool {
+fn meet(part: &SomeLanes<'_>, state: &State, op: &Op) -> bool {
     let inside = |mask: Known| part.lanes.iter().all(|l| mask.number >> l & 1 == 1);
     let named = op.mask().and_then(|mask| part.operand(state, mask).one());
     matches!(op, Op::Bar { kind: BarKind::Sync | BarKind::Red { .. }, .. }) || named.is_some_and(inside)
 }
 
 /// An instruction that touches registers only. A guard that differs among lanes is a selection in each.
-fn register_step(part: &Part<'_>, pc: usize, state: State) -> Done<State> {
+fn register_step(part: &SomeLanes<'_>, pc: usize, state: State) -> Done<State> {
     let (instr, mut new) = (&part.code().body[pc], state.clone());
     let runs = control::runs(part, &state, instr.guard);
     if runs == Ok(Runs::Never) {
@@ -221,7 +221,7 @@ fn chosen(held: &Val, yes: &Val, no: &Val) -> Val {
 
 /// The elected lane is the first of the mask that comes, the same every time (PTX ISA 9.2, 9.7.13.14).
 fn elect(
-    part: &Part<'_>,
+    part: &SomeLanes<'_>,
     pc: usize,
     state: &mut State,
     (dst, pred): (Option<Reg>, Reg),
@@ -243,7 +243,7 @@ fn elect(
 }
 
 /// The lane that an election at a place elects, if it is known that it comes there.
-pub(super) fn elected(part: &Part<'_>, state: &State, pc: usize, mask: Operand) -> Option<u8> {
+pub(super) fn elected(part: &SomeLanes<'_>, state: &State, pc: usize, mask: Operand) -> Option<u8> {
     let mask = part.operand(state, mask).one().filter(|k| k.base.is_none())?;
     let first = u32::try_from(mask.number & u128::from(part.warp())).ok()?.trailing_zeros();
     let first = u8::try_from(first).ok()?;
@@ -251,7 +251,7 @@ pub(super) fn elected(part: &Part<'_>, state: &State, pc: usize, mask: Operand) 
 }
 
 /// The states of one lane, computed once. None if it is being run: an election that asks about itself is not known.
-fn alone(part: &Part<'_>) -> Option<Rc<States>> {
+fn alone(part: &SomeLanes<'_>) -> Option<Rc<States>> {
     let lane = part.lanes[0];
     if let Some(known) = part.alone.borrow().get(&lane) {
         return known.clone();
@@ -263,7 +263,7 @@ fn alone(part: &Part<'_>) -> Option<Rc<States>> {
 }
 
 /// Whether a lane of the thread always comes to an instruction, and once in each round of a loop with a number of trips.
-fn comes(part: &Part<'_>, lane: u8, pc: usize) -> bool {
+fn comes(part: &SomeLanes<'_>, lane: u8, pc: usize) -> bool {
     let (code, one) = (part.code(), part.of_lanes(vec![lane]));
     let Some(states) = alone(&one) else { return false };
     let runs = |at: usize| {
@@ -284,7 +284,7 @@ fn comes(part: &Part<'_>, lane: u8, pc: usize) -> bool {
         && code.body.iter().enumerate().all(straight)
 }
 
-fn computed(part: &Part<'_>, state: &State, op: &Op) -> Val {
+fn computed(part: &SomeLanes<'_>, state: &State, op: &Op) -> Val {
     let value = |o: &Operand| part.operand(state, *o);
     let narrow = |ty: Ty, k: Known| match k.base {
         None => Some(Known::number(low(k.number, ty))),

@@ -11,7 +11,7 @@
 
 use super::control::Runs;
 use super::flow::elected;
-use super::part::{Part, State};
+use super::part::{SomeLanes, State};
 use super::planted::Planted;
 use super::value::Val;
 use super::values::asked;
@@ -132,7 +132,7 @@ fn idle(op: &Op) -> bool {
 /// Whether both parts name the same things, which must be constants.
 fn operands(piece: &Piece<'_>, other: &Piece<'_>, pc: usize, op: &Op) -> bool {
     let (Some(a), Some(b)) = (&piece.states[pc], &other.states[pc]) else { return false };
-    let one = |part: &Part<'_>, state: &State, o: Operand| part.operand(state, o).one();
+    let one = |part: &SomeLanes<'_>, state: &State, o: Operand| part.operand(state, o).one();
     let same =
         |o: Operand| one(&piece.part, a, o).is_some() && one(&piece.part, a, o) == one(&other.part, b, o);
     op.sources().into_iter().all(same)
@@ -148,7 +148,7 @@ fn named_alike(piece: &Piece<'_>, other: &Piece<'_>, pc: usize, op: &Op) -> bool
         return false;
     }
     let Some(state) = piece.states[pc].as_ref().or(other.states[pc].as_ref()) else { return true };
-    let of = |part: &Part<'_>| match part.operand(state, mask) {
+    let of = |part: &SomeLanes<'_>| match part.operand(state, mask) {
         Val::Known(all) => all.first().map(|k| part.lanes.iter().all(|l| k.number >> l & 1 == 1)),
         _ => None,
     };

@@ -40,7 +40,7 @@ pub use planted::Planted;
 use crate::ir::{Expr, Placement, Program, Term, Thread, ThreadId};
 use crate::text::lanes_words;
 use flow::analyse;
-use part::{Apart, Part, States};
+use part::{Apart, SomeLanes, States};
 use std::borrow::Cow;
 
 /// Most entries of the table of what is known, registers times instructions. A thread with more has a thread a lane.
@@ -48,7 +48,7 @@ const ENTRIES: usize = 1 << 20;
 
 /// Lanes of a thread, and what is known of their registers.
 struct Piece<'p> {
-    part: Part<'p>,
+    part: SomeLanes<'p>,
     states: States,
 }
 
@@ -104,12 +104,12 @@ fn split_by(program: &Program, by: impl Fn(usize) -> Vec<Thread>) -> Reduced<'_>
 
 /// A thread for each lane.
 fn singles(program: &Program, thread: usize, bug: Option<Planted>) -> Vec<Thread> {
-    let part = Part::of(program, thread, program.threads[thread].place.mask, bug);
+    let part = SomeLanes::of(program, thread, program.threads[thread].place.mask, bug);
     let of = |lane: &u8| single(&part.of_lanes(vec![*lane]));
     part.lanes.iter().map(of).collect()
 }
 
-fn single(part: &Part<'_>) -> Thread {
+fn single(part: &SomeLanes<'_>) -> Thread {
     let mut code = part.code().clone();
     code.place.mask = part.lanes.iter().fold(0, |mask, lane| mask | 1 << lane);
     code.place.joined = false;
@@ -123,7 +123,7 @@ fn parts(program: &Program, thread: usize, bug: Option<Planted>) -> Vec<Thread> 
         return singles(program, thread, bug);
     }
     let mut pieces: Vec<Piece<'_>> = Vec::new();
-    let whole = Part::of(program, thread, code.place.mask, bug);
+    let whole = SomeLanes::of(program, thread, code.place.mask, bug);
     let mut todo = vec![whole.lanes.clone()];
     while let Some(lanes) = todo.pop() {
         let part = whole.of_lanes(lanes);
@@ -139,7 +139,7 @@ fn parts(program: &Program, thread: usize, bug: Option<Planted>) -> Vec<Thread> 
 }
 
 /// A part and its twins, if its lanes may stay together.
-fn pieces_of<'p>(part: &Part<'p>) -> part::Done<Vec<Piece<'p>>> {
+fn pieces_of<'p>(part: &SomeLanes<'p>) -> part::Done<Vec<Piece<'p>>> {
     let (states, sites) = analyse(part)?;
     let groups = twins::groups(part, &sites);
     if groups.len() == 1 {
@@ -154,7 +154,7 @@ fn pieces_of<'p>(part: &Part<'p>) -> part::Done<Vec<Piece<'p>>> {
 }
 
 /// The lanes that may stay together.
-fn split(part: &Part<'_>, apart: &Apart) -> Vec<Vec<u8>> {
+fn split(part: &SomeLanes<'_>, apart: &Apart) -> Vec<Vec<u8>> {
     match apart {
         Apart::All => part.lanes.iter().map(|lane| vec![*lane]).collect(),
         Apart::By(kinds) => {

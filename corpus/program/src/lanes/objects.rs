@@ -5,12 +5,12 @@
 //! copies, may differ by lane; they order nothing.
 
 use super::exchange;
-use super::part::{Done, Part, State, agreed};
+use super::part::{Done, SomeLanes, State, agreed};
 use super::planted::Planted;
 use crate::ir::{AsyncCopy, BulkDone, Control, Op, Operand, Part as Piece, Parts, Reg, RemoteOrder};
 
 /// Passes if the operands of an instruction that must be the same in all lanes are.
-pub(super) fn check(part: &Part<'_>, state: &State, op: &Op) -> Done<()> {
+pub(super) fn check(part: &SomeLanes<'_>, state: &State, op: &Op) -> Done<()> {
     let addresses = part.has(Planted::Objects);
     let weak =
         matches!(op, Op::Load { .. } | Op::Store { .. }) && op.access().is_some_and(|a| !a.is_strong());
@@ -28,7 +28,7 @@ pub(super) fn check(part: &Part<'_>, state: &State, op: &Op) -> Done<()> {
 }
 
 /// The mbarrier and the size of a copy; its data may be other bytes in each lane.
-fn of_copy(part: &Part<'_>, state: &State, copy: &AsyncCopy) -> Done<()> {
+fn of_copy(part: &SomeLanes<'_>, state: &State, copy: &AsyncCopy) -> Done<()> {
     let told = |done| agreed(&part.address(state, done));
     match copy {
         AsyncCopy::Small(_) => Ok(()),
@@ -50,7 +50,7 @@ fn of_copy(part: &Part<'_>, state: &State, copy: &AsyncCopy) -> Done<()> {
     }
 }
 
-fn all(part: &Part<'_>, state: &State, op: &impl Parts) -> Done<()> {
+fn all(part: &SomeLanes<'_>, state: &State, op: &impl Parts) -> Done<()> {
     let mut done = Ok(());
     op.each(&mut |piece: Piece<&Operand, &Reg>| {
         let operand = match piece {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 /// Lanes of a thread that are looked at together.
 #[derive(Clone, Debug)]
-pub(super) struct Part<'p> {
+pub(super) struct SomeLanes<'p> {
     pub(super) program: &'p Program,
     pub(super) thread: usize,
     /// Ascending.
@@ -47,15 +47,15 @@ pub(super) enum Apart {
 /// What a step of the analysis gives.
 pub(super) type Done<T> = Result<T, Apart>;
 
-impl<'p> Part<'p> {
+impl<'p> SomeLanes<'p> {
     pub(super) fn of(program: &'p Program, thread: usize, mask: u32, bug: Option<Planted>) -> Self {
         let lanes = (0..32).filter(|l| mask >> l & 1 == 1).collect();
-        Part { program, thread, lanes, bug, alone: Rc::default() }
+        SomeLanes { program, thread, lanes, bug, alone: Rc::default() }
     }
 
     /// Other lanes of the same thread.
     pub(super) fn of_lanes(&self, lanes: Vec<u8>) -> Self {
-        Part { lanes, ..self.clone() }
+        SomeLanes { lanes, ..self.clone() }
     }
 
     pub(super) fn code(&self) -> &'p Thread {

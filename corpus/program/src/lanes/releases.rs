@@ -8,7 +8,7 @@
 //! reduction of the part writes another number there. Nor is one quiet behind a wait, unless all lanes have met since, or
 //! nobody reads: it tells others that one lane has passed the wait, and they may end what another lane still waits for.
 
-use super::part::{Apart, Done, Part, State};
+use super::part::{Apart, Done, SomeLanes, State};
 use super::planted::Planted;
 use super::sites::{Site, overlap};
 use super::value::Known;
@@ -23,7 +23,7 @@ pub(super) struct Quiet {
 }
 
 /// The update, if an instruction is a quiet reduction.
-pub(super) fn quiet(part: &Part<'_>, state: &State, op: &Op) -> Option<Quiet> {
+pub(super) fn quiet(part: &SomeLanes<'_>, state: &State, op: &Op) -> Option<Quiet> {
     let Op::Rmw { red: true, order: RmwOrder::Relaxed, op, ty, a, b: None, .. } = op else { return None };
     if state.fenced && !part.has(Planted::FencedReduction) {
         return None;
@@ -35,14 +35,14 @@ pub(super) fn quiet(part: &Part<'_>, state: &State, op: &Op) -> Option<Quiet> {
 }
 
 /// Whether some thread may see the sum of a reduction: the program has a read that is no wait for an mbarrier.
-fn read(part: &Part<'_>) -> bool {
+fn read(part: &SomeLanes<'_>) -> bool {
     let reads =
         |i: &Instr| matches!(i.op, Op::Load { .. } | Op::Rmw { red: false, .. } | Op::MultimemLoad { .. });
     part.program.threads.iter().flat_map(|t| &t.body).any(reads)
 }
 
 /// Passes if the lanes may execute an instruction together.
-pub(super) fn check(part: &Part<'_>, state: &State, op: &Op) -> Done<()> {
+pub(super) fn check(part: &SomeLanes<'_>, state: &State, op: &Op) -> Done<()> {
     let writes = match op {
         Op::Store { order, .. } | Op::MultimemStore { order, .. } => *order != StoreOrder::Weak,
         Op::Rmw { .. } => quiet(part, state, op).is_none(),
@@ -64,7 +64,7 @@ pub(super) fn check(part: &Part<'_>, state: &State, op: &Op) -> Done<()> {
 }
 
 /// Passes if the quiet reductions of a part that may meet on a word are the same.
-pub(super) fn alike(part: &Part<'_>, sites: &[Site]) -> Done<()> {
+pub(super) fn alike(part: &SomeLanes<'_>, sites: &[Site]) -> Done<()> {
     let lanes = part.lanes.len();
     let common = |a: &Site, i, b: &Site, j| overlap(part.program, (a, i), (b, j)) != Some(false);
     let meet = |a: &Site, b: &Site| (0..lanes).any(|i| (0..lanes).any(|j| common(a, i, b, j)));

@@ -1,6 +1,6 @@
 //! The accesses to memory of an instruction, as far as lanes of one part may conflict there.
 
-use super::part::{Part, State};
+use super::part::{SomeLanes, State};
 use super::releases::{Quiet, quiet};
 use super::value::{Known, Val};
 use crate::ir::*;
@@ -24,7 +24,7 @@ pub(super) struct Site {
 }
 
 /// What an instruction of a part accesses.
-pub(super) fn sites(part: &Part<'_>, state: &State, pc: usize) -> Vec<Site> {
+pub(super) fn sites(part: &SomeLanes<'_>, state: &State, pc: usize) -> Vec<Site> {
     let mut out = Vec::new();
     let (op, bytes) = (&part.code().body[pc].op, |o: Operand| size(&part.operand(state, o)));
     let mut plain = |addr: &Address, bytes, writes| {

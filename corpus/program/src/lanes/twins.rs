@@ -8,7 +8,7 @@
 //! all lanes share makes a lane conflict with any other; else any two lanes might, and each is a thread. Two strong
 //! accesses do not race. To share a part out among more threads than that is never wrong.
 
-use super::part::Part;
+use super::part::SomeLanes;
 use super::planted::Planted;
 use super::sites::{Site, overlap};
 
@@ -23,7 +23,7 @@ const PAIRS: usize = 1 << 29;
 type Wanted = Vec<(usize, usize)>;
 
 /// The lanes of a part by thread; one group if none conflict.
-pub(super) fn groups(part: &Part<'_>, sites: &[Site]) -> Vec<Vec<u8>> {
+pub(super) fn groups(part: &SomeLanes<'_>, sites: &[Site]) -> Vec<Vec<u8>> {
     let lanes = &part.lanes;
     let Some(wanted) = wanted(part, sites) else { return lanes.iter().map(|l| vec![*l]).collect() };
     let colours = coloured(part, &wanted);
@@ -41,7 +41,7 @@ fn short(group: &[u8], sites: &[Site]) -> Vec<Vec<u8>> {
 }
 
 /// The conflicts of each pair of sites. None if it is not known which lanes conflict.
-fn wanted(part: &Part<'_>, sites: &[Site]) -> Option<Vec<Wanted>> {
+fn wanted(part: &SomeLanes<'_>, sites: &[Site]) -> Option<Vec<Wanted>> {
     let mut out: Vec<Wanted> = Vec::new();
     if part.has(Planted::NoTwins) || !part.several() {
         return Some(out);
@@ -60,7 +60,7 @@ fn wanted(part: &Part<'_>, sites: &[Site]) -> Option<Vec<Wanted>> {
     Some(out)
 }
 
-fn may_race(part: &Part<'_>, a: &Site, b: &Site) -> bool {
+fn may_race(part: &SomeLanes<'_>, a: &Site, b: &Site) -> bool {
     let kind = match part.bug {
         Some(Planted::OnlyWrites) => a.writes && b.writes,
         Some(Planted::OnlyReads) => a.writes != b.writes,
@@ -70,7 +70,7 @@ fn may_race(part: &Part<'_>, a: &Site, b: &Site) -> bool {
 }
 
 /// The pairs of different lanes that conflict at two sites. None if that is not known.
-fn conflicts(part: &Part<'_>, a: &Site, b: &Site) -> Option<Wanted> {
+fn conflicts(part: &SomeLanes<'_>, a: &Site, b: &Site) -> Option<Wanted> {
     let lanes = part.lanes.len();
     // Whichever lane the other address belongs to, the shared one belongs to all others.
     let any = a.at.uniform() || b.at.uniform();
@@ -86,7 +86,7 @@ fn conflicts(part: &Part<'_>, a: &Site, b: &Site) -> Option<Wanted> {
 
 /// A number for each lane, so that of each list some two lanes have different ones: of one lane apart from all others, if
 /// that is enough, else few numbers.
-fn coloured(part: &Part<'_>, wanted: &[Wanted]) -> Vec<usize> {
+fn coloured(part: &SomeLanes<'_>, wanted: &[Wanted]) -> Vec<usize> {
     let lanes = part.lanes.len();
     let open = |colours: &[usize]| {
         wanted.iter().filter(|pairs| !pairs.iter().any(|(i, j)| colours[*i] != colours[*j])).count()

@@ -8,7 +8,7 @@
 //! thread keeps each result in a register of its lane.
 
 use super::exchange;
-use super::part::{Apart, Done, Part, State, agreed};
+use super::part::{Apart, Done, SomeLanes, State, agreed};
 use super::planted::Planted;
 use super::value::Val;
 use crate::ir::{
@@ -18,7 +18,7 @@ use crate::ir::{
 use std::collections::BTreeSet;
 
 /// Passes if no operand that an instruction uses is the result of a strong read.
-pub(super) fn check(part: &Part<'_>, state: &State, op: &Op) -> Done<()> {
+pub(super) fn check(part: &SomeLanes<'_>, state: &State, op: &Op) -> Done<()> {
     let mut open = false;
     op.each(&mut |piece: Piece<&Operand, &Reg>| {
         let (operand, role) = match piece {
@@ -33,7 +33,7 @@ pub(super) fn check(part: &Part<'_>, state: &State, op: &Op) -> Done<()> {
 }
 
 /// What an instruction that is no register instruction leaves in a register it writes.
-pub(super) fn result(part: &Part<'_>, state: &State, op: &Op) -> Val {
+pub(super) fn result(part: &SomeLanes<'_>, state: &State, op: &Op) -> Val {
     let open = if part.has(Planted::Values) || !part.several() { Val::Same } else { Val::Open };
     match op {
         Op::Load { order: LoadOrder::Weak, addr, .. } => {
@@ -53,7 +53,7 @@ pub(super) fn result(part: &Part<'_>, state: &State, op: &Op) -> Val {
 }
 
 /// The value that the predicate of `bar.red` has in all lanes.
-pub(super) fn reduced(part: &Part<'_>, state: &State, op: &Op) -> Done<()> {
+pub(super) fn reduced(part: &SomeLanes<'_>, state: &State, op: &Op) -> Done<()> {
     let Op::Bar { kind: BarKind::Red { pred, .. }, .. } = op else { return Ok(()) };
     agreed(&part.operand(state, Operand::Reg(pred.reg)))
 }
@@ -77,7 +77,7 @@ pub(super) fn asked(program: &Program, thread: usize) -> BTreeSet<Reg> {
 }
 
 /// Passes if the first lane of the thread is not in the part, or no register that is asked for is a strong result at the end.
-pub(super) fn final_values(part: &Part<'_>, end: Option<&State>) -> Done<()> {
+pub(super) fn final_values(part: &SomeLanes<'_>, end: Option<&State>) -> Done<()> {
     let first = part.code().place.lane() == part.lanes.first().copied();
     let open =
         |end: &State| asked(part.program, part.thread).iter().any(|r| end.regs[r.index()] == Val::Open);

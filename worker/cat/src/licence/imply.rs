@@ -10,7 +10,7 @@ use crate::vocabulary::{rels, sets};
 
 /// One step of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PairStep {
     /// In a base relation.
     Base(usize),
     /// In an expression.
@@ -19,10 +19,10 @@ pub(super) enum Step {
 
 /// A pair of events: the composition of these steps, at least one.
 #[derive(Clone, Debug)]
-pub(super) struct Pair(pub(super) Vec<Step>);
+pub(super) struct Pair(pub(super) Vec<PairStep>);
 
 impl Pair {
-    pub(super) fn of(step: Step) -> Pair {
+    pub(super) fn of(step: PairStep) -> Pair {
         Pair(vec![step])
     }
 }
@@ -67,11 +67,12 @@ pub(super) fn holds(model: &Model, truths: &Truths, pair: &Pair, node: NodeId) -
     let from = |set: NodeId| member(model, &truths.from, &truths.never_from, set);
     let to = |set: NodeId| member(model, &truths.to, &truths.never_to, set);
     if let [step] = pair.0[..]
-        && (step == Step::Node(node) || within(model, step, node))
+        && (step == PairStep::Node(node) || within(model, step, node))
     {
         return true;
     }
-    let empty = |step: &Step| matches!(step, Step::Node(n) if model.nodes[n.index()] == Node::EmptyRelation);
+    let empty =
+        |step: &PairStep| matches!(step, PairStep::Node(n) if model.nodes[n.index()] == Node::EmptyRelation);
     if pair.0.iter().any(empty) {
         return true;
     }
@@ -98,12 +99,12 @@ pub(super) fn holds(model: &Model, truths: &Truths, pair: &Pair, node: NodeId) -
 
 /// Whether the transitive closure of an expression contains every such pair.
 pub(super) fn leads(model: &Model, truths: &Truths, pair: &Pair, node: NodeId) -> bool {
-    let closed = |step: &Step| match step {
-        Step::Node(n) => match model.nodes[n.index()] {
-            Node::Plus(inner) => within(model, Step::Node(inner), node),
+    let closed = |step: &PairStep| match step {
+        PairStep::Node(n) => match model.nodes[n.index()] {
+            Node::Plus(inner) => within(model, PairStep::Node(inner), node),
             _ => within(model, *step, node),
         },
-        Step::Base(_) => within(model, *step, node),
+        PairStep::Base(_) => within(model, *step, node),
     };
     pair.0.iter().all(closed) || holds(model, truths, pair, node)
 }
@@ -121,8 +122,8 @@ fn split(model: &Model, truths: &Truths, pair: &Pair, a: NodeId, b: NodeId) -> b
 fn base(truths: &Truths, pair: &Pair, relation: usize) -> bool {
     let shared = truths.same_bytes && matches!(relation, rels::LOC | rels::VLOC);
     let ordered = truths.in_order && relation == rels::PO;
-    let dependency = |s: &Step| {
-        matches!(s, Step::Base(rels::ADDR | rels::DATA | rels::CTRL | rels::CTRL_RECONV | rels::PO_LOC))
+    let dependency = |s: &PairStep| {
+        matches!(s, PairStep::Base(rels::ADDR | rels::DATA | rels::CTRL | rels::CTRL_RECONV | rels::PO_LOC))
     };
     shared || (ordered && pair.0.iter().all(dependency))
 }
@@ -166,17 +167,17 @@ fn disjoint(model: &Model, never: &[usize], set: NodeId) -> bool {
 }
 
 /// Whether an expression contains a base relation or another expression, whatever the events are.
-pub(super) fn within(model: &Model, step: Step, node: NodeId) -> bool {
+pub(super) fn within(model: &Model, step: PairStep, node: NodeId) -> bool {
     let here = model.nodes[node.index()];
     let same = match step {
-        Step::Base(r) => here == Node::Relation(r),
-        Step::Node(n) => n == node,
+        PairStep::Base(r) => here == Node::Relation(r),
+        PairStep::Node(n) => n == node,
     };
     if same {
         return true;
     }
-    if let Step::Node(n) = step {
-        let part = |n: NodeId| within(model, Step::Node(n), node);
+    if let PairStep::Node(n) = step {
+        let part = |n: NodeId| within(model, PairStep::Node(n), node);
         let lifted = |n: NodeId| matches!(model.nodes[n.index()], Node::Lift(_));
         match model.nodes[n.index()] {
             Node::EmptyRelation => return true,
@@ -199,7 +200,7 @@ pub(super) fn within(model: &Model, step: Step, node: NodeId) -> bool {
 pub(super) fn follows(model: &Model, node: NodeId) -> bool {
     match model.nodes[node.index()] {
         Node::EmptyRelation | Node::Relation(rels::PO) => true,
-        Node::Plus(a) => within(model, Step::Base(rels::PO), a),
+        Node::Plus(a) => within(model, PairStep::Base(rels::PO), a),
         Node::Seq(_, b) => follows(model, b),
         Node::Union(a, b) => follows(model, a) && follows(model, b),
         _ => false,

@@ -5,7 +5,7 @@
 //! *kind*; the part is derived once for each kind and kept. Expressions that turn out to be empty only when they are
 //! computed are left to the machine.
 
-use super::{Plan, Step};
+use super::{Plan, PlanStep};
 use crate::bits;
 use crate::inputs::Inputs;
 use crate::model::Model;
@@ -19,15 +19,15 @@ const KINDS: usize = 1_024;
 
 /// The steps of a plan that a kind of universe needs.
 #[derive(Debug, Default)]
-pub(crate) struct Part {
+pub(crate) struct KindPlan {
     /// Nodes of the plan that are empty for every choice of the engine.
     pub(crate) empty: Vec<NodeId>,
-    pub(crate) fixed: Vec<Step>,
+    pub(crate) fixed: Vec<PlanStep>,
     /// For each fixed step the nodes that it is the last to use.
     pub(crate) last: Vec<Vec<NodeId>>,
-    pub(crate) before: Vec<Step>,
-    pub(crate) with: Vec<Step>,
-    pub(crate) leaf: Vec<Step>,
+    pub(crate) before: Vec<PlanStep>,
+    pub(crate) with: Vec<PlanStep>,
+    pub(crate) leaf: Vec<PlanStep>,
     /// Upper bound on the registers that these steps use.
     pub(crate) registers: usize,
 }
@@ -41,7 +41,7 @@ struct Kind {
 
 /// The cache of parts, by kind.
 #[derive(Debug, Default)]
-pub(super) struct Parts(Mutex<HashMap<Kind, Arc<Part>>>);
+pub(super) struct Parts(Mutex<HashMap<Kind, Arc<KindPlan>>>);
 
 const _: () = assert!(sets::ALL.len() <= 128 && FIRST_DYNAMIC <= 64, "a kind has a bit for each");
 
@@ -106,7 +106,7 @@ impl Kind {
 
 impl Plan {
     /// The part of the plan for the kind of this universe.
-    pub(crate) fn part<const W: usize>(&self, model: &Model, inputs: &Inputs<W>) -> Arc<Part> {
+    pub(crate) fn part<const W: usize>(&self, model: &Model, inputs: &Inputs<W>) -> Arc<KindPlan> {
         let kind = Kind::of(inputs);
         let mut known = self.parts.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KINDS {
@@ -115,11 +115,11 @@ impl Plan {
         Arc::clone(known.entry(kind).or_insert_with(|| Arc::new(self.without(model, &kind.empty(model)))))
     }
 
-    fn without(&self, model: &Model, empty: &[bool]) -> Part {
-        let mut part = Part::default();
-        let mut rest = |steps: &[Step]| -> Vec<Step> {
-            let left = |step: &&Step| match step {
-                Step::Eval(node) | Step::SeqUnder { node, .. } if empty[node.index()] => {
+    fn without(&self, model: &Model, empty: &[bool]) -> KindPlan {
+        let mut part = KindPlan::default();
+        let mut rest = |steps: &[PlanStep]| -> Vec<PlanStep> {
+            let left = |step: &&PlanStep| match step {
+                PlanStep::Eval(node) | PlanStep::SeqUnder { node, .. } if empty[node.index()] => {
                     part.empty.push(*node);
                     false
                 }
@@ -134,15 +134,15 @@ impl Plan {
         let steps = [&fixed, &before, &with, &leaf].iter().map(|steps| 2 * steps.len()).sum::<usize>();
         let registers = steps + groups;
         let last = self.last(model, &fixed, [&before, &with, &leaf].into_iter().flatten());
-        Part { fixed, last, before, with, leaf, registers, ..part }
+        KindPlan { fixed, last, before, with, leaf, registers, ..part }
     }
 
     /// For each fixed step the nodes that no later step uses.
     fn last<'s>(
         &self,
         model: &Model,
-        fixed: &[Step],
-        rest: impl Iterator<Item = &'s Step>,
+        fixed: &[PlanStep],
+        rest: impl Iterator<Item = &'s PlanStep>,
     ) -> Vec<Vec<NodeId>> {
         let mut until: Vec<Option<usize>> = vec![None; model.nodes.len()];
         for (at, step) in fixed.iter().enumerate() {
@@ -166,7 +166,7 @@ impl Plan {
 
     /// Nodes that a step writes or reads. Operands of operands are among them, because some operations read through their
     /// operands.
-    fn asked(&self, model: &Model, step: Step, asked: &mut impl FnMut(NodeId)) {
+    fn asked(&self, model: &Model, step: PlanStep, asked: &mut impl FnMut(NodeId)) {
         let mut whole = |node: NodeId| {
             asked(node);
             for operand in operands(model.nodes[node.index()], &model.groups) {
@@ -175,9 +175,9 @@ impl Plan {
             }
         };
         match step {
-            Step::Eval(node) => whole(node),
-            Step::SeqUnder { node, mask, a, b } => [node, mask, a, b].into_iter().for_each(whole),
-            Step::Solve(group) => {
+            PlanStep::Eval(node) => whole(node),
+            PlanStep::SeqUnder { node, mask, a, b } => [node, mask, a, b].into_iter().for_each(whole),
+            PlanStep::Solve(group) => {
                 let known = &self.groups[group as usize];
                 let bodies = &model.groups[group as usize];
                 known.variables.iter().chain(&known.members).chain(bodies).copied().for_each(&mut whole);
@@ -187,8 +187,8 @@ impl Plan {
                     }
                 }
             }
-            Step::Check(id) => whole(model.checks[id.0].node),
-            Step::Crossing { a, b, .. } => [a, b].into_iter().for_each(whole),
+            PlanStep::Check(id) => whole(model.checks[id.0].node),
+            PlanStep::Crossing { a, b, .. } => [a, b].into_iter().for_each(whole),
         }
     }
 }

@@ -38,7 +38,7 @@ pub fn explore(
 
 /// A piece to explore, and the giver of what is left of it.
 #[derive(Clone, Copy)]
-pub(crate) struct Part<'a> {
+pub(crate) struct PieceWith<'a> {
     pub(crate) piece: &'a Piece,
     pub(crate) giver: Option<&'a dyn Giver>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Part<'a> {
 pub(crate) fn explore_part(
     program: &Program,
     model: &Model,
-    part: Part<'_>,
+    part: PieceWith<'_>,
     limits: &Limits,
     visitor: &mut dyn Visitor,
 ) -> Result<Summary, Abstain> {
@@ -64,7 +64,7 @@ fn explore_with(
     visitor: &mut dyn Visitor,
 ) -> Result<Summary, Abstain> {
     let piece = Piece::of(prefix);
-    let part = Part { piece: &piece, giver: None };
+    let part = PieceWith { piece: &piece, giver: None };
     explore_job(program, model, &mut Job::all(part, limits, visitor), planted)
 }
 
@@ -84,7 +84,7 @@ pub fn explore_planted(
 
 /// The task for a program, whatever the width of its rows.
 struct Job<'a> {
-    part: Part<'a>,
+    part: PieceWith<'a>,
     limits: &'a Limits,
     visitor: &'a mut dyn Visitor,
     /// Random descents instead of all executions.
@@ -94,7 +94,7 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    fn all(part: Part<'a>, limits: &'a Limits, visitor: &'a mut dyn Visitor) -> Self {
+    fn all(part: PieceWith<'a>, limits: &'a Limits, visitor: &'a mut dyn Visitor) -> Self {
         Job { part, limits, visitor, descents: None, total: Totals::default() }
     }
 }
@@ -227,7 +227,7 @@ pub fn descend(
     visitor: &mut dyn Visitor,
 ) -> Result<Sample, Abstain> {
     let piece = Piece::default();
-    let part = Part { piece: &piece, giver: None };
+    let part = PieceWith { piece: &piece, giver: None };
     let mut visitor = Different { inner: visitor, seen: FxHashSet::default() };
     let mut job =
         Job { part, limits, visitor: &mut visitor, descents: Some(descents), total: Totals::default() };

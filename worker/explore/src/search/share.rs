@@ -5,7 +5,7 @@
 //! A thread keeps what it knows of the program from one piece to the next, so a piece costs only the way to it. Each
 //! execution has a number, and the sum of all numbers does not depend on which thread visited which execution.
 
-use super::entry::{Part, explore_part};
+use super::entry::{PieceWith, explore_part};
 pub use super::piece::{Giver, Piece};
 use crate::visit::{Abstain, LeafView, Limits, Summary, Visitor};
 use moire_cat::Model;
@@ -40,7 +40,7 @@ pub fn is_empty(program: &Program, model: &Model, piece: &Piece, limits: &Limits
             ControlFlow::Break(())
         }
     }
-    let part = Part { piece, giver: Some(&Probe) };
+    let part = PieceWith { piece, giver: Some(&Probe) };
     Ok(!explore_part(program, model, part, limits, &mut Stop)?.stopped)
 }
 
@@ -56,7 +56,7 @@ pub fn explore_piece(
     limits: &Limits,
     visitor: &mut dyn Visitor,
 ) -> Result<Summary, Abstain> {
-    explore_part(program, model, Part { piece, giver }, limits, visitor)
+    explore_part(program, model, PieceWith { piece, giver }, limits, visitor)
 }
 
 /// Explores a program with `visitors.len()` threads, each with a visitor of its own; totals are those of one thread, except
@@ -168,7 +168,7 @@ impl Pool {
         // A thread without work left finds that all are done. One that fails, stops or panics must not leave others waiting.
         let _end = End(self);
         let Some(piece) = self.next() else { return Ok(Summary::default()) };
-        let part = Part { piece: &piece, giver: Some(self) };
+        let part = PieceWith { piece: &piece, giver: Some(self) };
         explore_part(program, model, part, limits, visitor)
     }
 }

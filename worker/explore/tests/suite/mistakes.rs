@@ -9,7 +9,7 @@
 use moire_cat::{Model, Variants};
 use moire_explore::Limits;
 use moire_explore::judge::{About, Judgement, Questions, judge};
-use moire_generate::tensor::{Gemm, Kind, Protocol, Step};
+use moire_generate::tensor::{Gemm, Kind, Protocol, RoleStep};
 
 /// The steps that an edit changes: the `nth` step, counted from 0, whose words contain `what`, in one CTA and warp or
 /// (`None`) in all.
@@ -88,7 +88,7 @@ const fn again(mistake: Mistake) -> Mistake {
 }
 
 /// Returns the words by which a [`Place`] finds a step.
-fn words(step: &Step) -> String {
+fn words(step: &RoleStep) -> String {
     match &step.kind {
         Kind::Before => "before".into(),
         Kind::After => "after".into(),
@@ -105,7 +105,7 @@ fn words(step: &Step) -> String {
     }
 }
 
-fn change(step: &mut Step, edit: Edit) {
+fn change(step: &mut RoleStep, edit: Edit) {
     match (edit, &mut step.kind) {
         (Edit::Parity, Kind::Wait { parity, .. }) => *parity ^= 1,
         (Edit::Number(n), Kind::Init { count, .. }) => *count = u16::try_from(n).unwrap(),

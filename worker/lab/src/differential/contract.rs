@@ -130,7 +130,7 @@ fn program(model: &Model, seed: u64) -> Option<Program> {
 
 /// A part of the work on one mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct MutantPart {
     /// Position among the mutants.
     pub mutant: usize,
     first_seed: u64,
@@ -151,20 +151,23 @@ pub struct Found {
 }
 
 /// Lists the parts of all mutants, in order.
-pub fn parts(mutants: &[Mutant], seed: u64) -> Vec<Part> {
+pub fn parts(mutants: &[Mutant], seed: u64) -> Vec<MutantPart> {
     let of = |(mutant, m): (usize, &Mutant)| {
         let starts = (0..m.programs.div_ceil(PART)).map(|n| n * PART);
         starts.map(move |at| (mutant, PART.min(m.programs - at))).collect::<Vec<_>>()
     };
     let all = mutants.iter().enumerate().flat_map(of);
     let first = |n: u64| seed.wrapping_mul(1 << 48).wrapping_add(n.wrapping_mul(STRIDE));
-    (0..).zip(all).map(|(n, (mutant, programs))| Part { mutant, first_seed: first(n), programs }).collect()
+    (0..)
+        .zip(all)
+        .map(|(n, (mutant, programs))| MutantPart { mutant, first_seed: first(n), programs })
+        .collect()
 }
 
 /// Runs the parts from `done` on, and reports each with its number, in order.
 pub fn try_parts(
     mutants: &[Mutant],
-    parts: &[Part],
+    parts: &[MutantPart],
     done: usize,
     workers: usize,
     tell: &mut (dyn FnMut(usize, Found) + Send),
@@ -183,7 +186,7 @@ pub fn try_parts(
     });
 }
 
-fn try_part(model: &Model, part: Part) -> Found {
+fn try_part(model: &Model, part: MutantPart) -> Found {
     let models = [model.clone()];
     let campaign = Campaign {
         models: &models,

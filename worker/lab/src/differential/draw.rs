@@ -76,7 +76,7 @@ pub fn program(seed: u64, style: Style) -> Program {
     let places = placement(d, &knobs, threads);
     let per = knobs.operations.div_ceil(threads).max(2);
     for (t, place) in places.iter().enumerate() {
-        let mut writer = Writer {
+        let mut writer = Body {
             d,
             knobs: &knobs,
             symbols: &p.symbols,
@@ -88,7 +88,7 @@ pub fn program(seed: u64, style: Style) -> Program {
             guard: None,
         };
         writer.thread(per);
-        let Writer { regs, labels, body, .. } = writer;
+        let Body { regs, labels, body, .. } = writer;
         p.threads.push(Thread { name: format!("P{t}"), place: *place, regs, labels, body });
     }
     if wide && d.chance(6) {
@@ -178,7 +178,7 @@ fn placement(d: &mut Draw, knobs: &Knobs, threads: usize) -> Vec<Placement> {
         .collect()
 }
 
-struct Writer<'a> {
+struct Body<'a> {
     d: &'a mut Draw,
     knobs: &'a Knobs,
     symbols: &'a [Symbol],
@@ -192,7 +192,7 @@ struct Writer<'a> {
     guard: Option<Guard>,
 }
 
-impl Writer<'_> {
+impl Body<'_> {
     fn thread(&mut self, operations: usize) {
         let wait = self.knobs.awaits && (self.t > 0 || self.d.chance(30));
         let at = if wait { Some(self.d.below(operations.min(2))) } else { None };

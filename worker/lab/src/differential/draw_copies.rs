@@ -7,7 +7,7 @@ use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use std::fmt::Write as _;
 
-struct Writer<'d> {
+struct CopiesText<'d> {
     d: &'d mut Draw,
     labels: usize,
     /// Operations on each of two mbarriers so far. They are few, because their orders are factorial in number.
@@ -23,7 +23,7 @@ pub fn copies_program(seed: u64) -> Option<Program> {
     let mut draw = Draw::new(seed);
     let threads = draw.pick(&[1, 2, 2, 2, 3]);
     let clusters = threads > 1 && draw.chance(40);
-    let mut w = Writer { d: &mut draw, labels: 0, used: [1, 1], writes: 0, clusters, cta: 0 };
+    let mut w = CopiesText { d: &mut draw, labels: 0, used: [1, 1], writes: 0, clusters, cta: 0 };
     let mut out = format!(
         "moire \"copies{seed}\"\n.global .b8 g[32];\n.global .b8 m[128];\n.global .b32 f;\n\
          .shared .b8 s[32];\n.shared .b64 b0;\n.shared .b64 b1;\n"
@@ -55,7 +55,7 @@ pub fn copies_program(seed: u64) -> Option<Program> {
     parse(&out, Format::Native).ok()
 }
 
-impl Writer<'_> {
+impl CopiesText<'_> {
     fn maybe(&mut self, text: &'static str) -> &'static str {
         if self.d.chance(75) { text } else { "" }
     }

@@ -22,7 +22,7 @@ struct Body {
     remote: bool,
 }
 
-struct Writer<'d> {
+struct CountingText<'d> {
     d: &'d mut Draw,
     threads: usize,
     labels: usize,
@@ -42,7 +42,7 @@ pub fn counting_program(seed: u64) -> Option<Program> {
 fn text(seed: u64) -> String {
     let mut draw = Draw::new(seed);
     let threads = draw.pick(&[2, 2, 3]);
-    let mut w = Writer { d: &mut draw, threads, labels: 0 };
+    let mut w = CountingText { d: &mut draw, threads, labels: 0 };
     let mut bodies = match w.d.below(4) {
         0 => w.meeting(),
         _ => w.ring(),
@@ -64,7 +64,7 @@ fn text(seed: u64) -> String {
     out
 }
 
-impl Writer<'_> {
+impl CountingText<'_> {
     fn thread(&mut self, t: usize, body: &Body, (clusters, counts): (bool, [usize; 2])) -> String {
         let cta = usize::from(body.remote);
         let place = if clusters { format!("cluster 0, cta {cta}") } else { "cta 0".to_owned() };

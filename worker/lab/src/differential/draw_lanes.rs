@@ -19,7 +19,7 @@ pub fn lanes_program(seed: u64) -> Option<Program> {
     for (t, width) in widths.iter().enumerate() {
         let place = if *width == 1 { String::new() } else { format!(", lanes 0-{} joined", width - 1) };
         out += &format!("P{t} (gpu 0, cta 0, warp {t}{place}) {{\n.reg lane = %laneid;\n");
-        let mut w = Writer { d, labels: 0, total };
+        let mut w = LanesText { d, labels: 0, total };
         out += "elect.sync _|e, 0xffffffff;\nsetp.eq.u32 z, lane, 0;\nsetp.ge.u32 h, lane, 1;\n";
         if t == 0 {
             let only = if w.d.chance(80) { "@e " } else { "" };
@@ -34,13 +34,13 @@ pub fn lanes_program(seed: u64) -> Option<Program> {
     parse(&out, Format::Native).ok()
 }
 
-struct Writer<'d> {
+struct LanesText<'d> {
     d: &'d mut Draw,
     labels: usize,
     total: usize,
 }
 
-impl Writer<'_> {
+impl LanesText<'_> {
     fn label(&mut self) -> String {
         self.labels += 1;
         format!("L{}", self.labels)

@@ -20,7 +20,7 @@ pub fn literal_text(seed: u64) -> String {
     let other = d.chance(50);
     let mut out = format!("moire \"literal{seed}\"\n.shared .b8 x[4];\n.global .b8 f[4];\n.shared .b64 b;\n");
     let count = d.pick(&[1, lanes, lanes, lanes + 1]);
-    let mut w = Writer { d, lanes, labels: 0, arrives: false };
+    let mut w = LiteralText { d, lanes, labels: 0, arrives: false };
     let pieces = if lanes > 2 { w.d.pick(&[1, 2, 2]) } else { w.d.pick(&[2, 2, 3]) };
     let mut body: String = (0..pieces).map(|_| w.piece()).collect();
     body += &if w.d.chance(70) { w.access("") } else { String::new() };
@@ -49,7 +49,7 @@ const PROLOGUE: &str = ".reg lane = %laneid;\nsetp.eq.u32 z, lane, 0;\nsetp.ge.u
                         add.u64 x0, lane, x;\nadd.u64 x1, n, x;\nadd.u64 f0, lane, f;\nadd.u64 f1, n, f;\nmov.u32 r, 0;\n\
                         setp.eq.u32 q, lane, 1;\n";
 
-struct Writer<'d> {
+struct LiteralText<'d> {
     d: &'d mut Draw,
     lanes: usize,
     labels: usize,
@@ -57,7 +57,7 @@ struct Writer<'d> {
     arrives: bool,
 }
 
-impl Writer<'_> {
+impl LiteralText<'_> {
     fn label(&mut self) -> String {
         self.labels += 1;
         format!("L{}", self.labels)

@@ -7,7 +7,7 @@ use moire_generate::numbers::Draw;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 
-struct Writer<'d> {
+struct MbarrierText<'d> {
     d: &'d mut Draw,
     objects: usize,
     clusters: bool,
@@ -25,7 +25,7 @@ pub fn mbarrier_program(seed: u64) -> Option<Program> {
     let threads = d.pick(&[2, 2, 2, 3]);
     let objects = d.pick(&[1, 1, 2]);
     let clusters = d.chance(25);
-    let mut w = Writer { d, objects, clusters, labels: 0, used: vec![0; objects], states: vec![] };
+    let mut w = MbarrierText { d, objects, clusters, labels: 0, used: vec![0; objects], states: vec![] };
     let mut out = format!("moire \"mbarrier{seed}\"\n");
     for b in 0..objects {
         out += &format!(".shared .b64 b{b};\n");
@@ -57,7 +57,7 @@ pub fn mbarrier_program(seed: u64) -> Option<Program> {
     parse(&out, Format::Native).ok()
 }
 
-impl Writer<'_> {
+impl MbarrierText<'_> {
     fn prologue(&mut self) -> String {
         let mut out = String::new();
         for b in 0..self.objects {

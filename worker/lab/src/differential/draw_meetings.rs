@@ -18,7 +18,7 @@ fn meetings_text(seed: u64) -> String {
     let mut draw = Draw::new(seed);
     let lanes = draw.pick(&[2, 2, 2, 3]);
     let count = draw.pick(&[1, 1, lanes, lanes, lanes + 1]);
-    let mut w = Writer { d: &mut draw, lanes, told: false, labels: 0 };
+    let mut w = MeetingText { d: &mut draw, lanes, told: false, labels: 0 };
     let (first, meeting, second) = (w.deeds(""), w.meeting(), w.sequel());
     let more = if w.d.chance(25) { w.meeting() + &w.sequel() } else { String::new() };
     let other = w.other();
@@ -31,7 +31,7 @@ fn meetings_text(seed: u64) -> String {
     )
 }
 
-struct Writer<'d> {
+struct MeetingText<'d> {
     d: &'d mut Draw,
     lanes: u32,
     /// The warp arrives at the mbarrier.
@@ -39,7 +39,7 @@ struct Writer<'d> {
     labels: usize,
 }
 
-impl Writer<'_> {
+impl MeetingText<'_> {
     fn maybe(&mut self, text: &'static str) -> &'static str {
         if self.d.chance(75) { text } else { "" }
     }

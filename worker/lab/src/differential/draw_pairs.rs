@@ -6,7 +6,7 @@ use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use std::fmt::Write as _;
 
-struct Writer<'d> {
+struct AllocationText<'d> {
     d: &'d mut Draw,
     group: u8,
     warp: usize,
@@ -33,7 +33,7 @@ pub fn allocation_program(seed: u64) -> Option<Program> {
     };
     let (prologue, operations) = (draw.chance(85), draw.pick(&[3, 4, 5, 6]) / places.len() + 2);
     for (t, (cta, warp)) in places.iter().enumerate() {
-        let mut w = Writer {
+        let mut w = AllocationText {
             d: &mut draw,
             group: 1 + u8::from(pair),
             warp: *warp,
@@ -69,7 +69,7 @@ pub fn allocation_program(seed: u64) -> Option<Program> {
     parse(&out, Format::Native).ok()
 }
 
-impl Writer<'_> {
+impl AllocationText<'_> {
     fn maybe(&mut self, text: &'static str) -> &'static str {
         if self.d.chance(75) { text } else { "" }
     }

@@ -7,7 +7,7 @@ use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use std::fmt::Write as _;
 
-struct Writer<'d> {
+struct TensorText<'d> {
     d: &'d mut Draw,
     labels: usize,
     /// Operations on each of two mbarriers so far. They are few, because their orders are factorial in number.
@@ -19,7 +19,7 @@ struct Writer<'d> {
 pub fn tensor_program(seed: u64) -> Option<Program> {
     let mut draw = Draw::new(seed);
     let threads = draw.pick(&[1, 2, 2, 2, 3]);
-    let mut w = Writer { d: &mut draw, labels: 0, used: [1, 1], warp: 0 };
+    let mut w = TensorText { d: &mut draw, labels: 0, used: [1, 1], warp: 0 };
     let mut out = format!(
         "moire \"tensor{seed}\"\n.tmem t[32];\n.tmem u[32];\n.shared .b8 a[64];\n.shared .b32 x;\n\
          .shared .b64 b0;\n.shared .b64 b1;\n"
@@ -52,7 +52,7 @@ pub fn tensor_program(seed: u64) -> Option<Program> {
     parse(&out, Format::Native).ok()
 }
 
-impl Writer<'_> {
+impl TensorText<'_> {
     fn maybe(&mut self, text: &'static str) -> &'static str {
         if self.d.chance(75) { text } else { "" }
     }

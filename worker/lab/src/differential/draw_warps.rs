@@ -20,7 +20,7 @@ fn warps_text(seed: u64) -> String {
     let lanes = d.pick(&[2, 2, 3, 3, 4]);
     let others = d.pick(&[0, 1, 1, 1, 2]);
     let mut w =
-        Writer { d, lanes, labels: 0, regs: 0, barriers: false, arrivals: [[0; 4]; 2], told: Vec::new() };
+        WarpText { d, lanes, labels: 0, regs: 0, barriers: false, arrivals: [[0; 4]; 2], told: Vec::new() };
     let (mut warp, wait) = if w.d.chance(65) { w.idiom() } else { (w.soup(), None) };
     if w.d.chance(15) {
         let n = w.d.pick(&[lanes, lanes, lanes + others, 2]);
@@ -86,7 +86,7 @@ fn prologue(lanes: usize) -> String {
     out
 }
 
-struct Writer<'d> {
+struct WarpText<'d> {
     d: &'d mut Draw,
     lanes: usize,
     labels: usize,
@@ -98,7 +98,7 @@ struct Writer<'d> {
     told: Vec<String>,
 }
 
-impl Writer<'_> {
+impl WarpText<'_> {
     fn label(&mut self) -> String {
         self.labels += 1;
         format!("L{}", self.labels)

@@ -11,7 +11,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// workers.
 const AHEAD: u64 = 8_192;
 
-struct Line<T, F> {
+struct Handed<T, F> {
     /// The next number to hand out.
     next: u64,
     /// The next number to report.
@@ -23,7 +23,7 @@ struct Line<T, F> {
 }
 
 struct Shared<T, F> {
-    line: Mutex<Line<T, F>>,
+    line: Mutex<Handed<T, F>>,
     moved: Condvar,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn in_order<T: Send>(
     work: impl Fn(u64) -> T + Sync,
     tell: impl FnMut(u64, T) -> ControlFlow<()> + Send,
 ) {
-    let line = Line { next: 0, told: 0, ready: BTreeMap::new(), over: false, tell };
+    let line = Handed { next: 0, told: 0, ready: BTreeMap::new(), over: false, tell };
     let shared = Shared { line: Mutex::new(line), moved: Condvar::new() };
     std::thread::scope(|scope| {
         for _ in 0..workers.max(1) {
@@ -48,13 +48,13 @@ pub(super) fn in_order<T: Send>(
 }
 
 impl<T, F> Shared<T, F> {
-    fn lock(&self) -> MutexGuard<'_, Line<T, F>> {
+    fn lock(&self) -> MutexGuard<'_, Handed<T, F>> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the next number to work on. `None` once `tell` has ended the run.
     fn take(&self) -> Option<u64> {
-        let far = |line: &mut Line<T, F>| !line.over && line.next >= line.told + AHEAD;
+        let far = |line: &mut Handed<T, F>| !line.over && line.next >= line.told + AHEAD;
         let mut line = self.moved.wait_while(self.lock(), far).unwrap_or_else(PoisonError::into_inner);
         line.next += 1;
         (!line.over).then_some(line.next - 1)

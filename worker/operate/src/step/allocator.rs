@@ -9,7 +9,7 @@ use super::tensor::{before_allocator, granularity};
 use crate::carrier::row;
 use crate::engine::{At, Engine, known, knows, renew, span};
 use crate::finding::{Kind, Stop};
-use crate::record::{Access, Home, Part, Via, What};
+use crate::record::{Access, AccessKind, Home, Via, What};
 use crate::rows::{self, without};
 use crate::state::{Call, Columns, State, Suspect};
 use crate::value::{Val, low};
@@ -131,7 +131,7 @@ fn get(
     justified(e, s, (at.cta, slot), columns);
     s.threads[at.thread].allocations += 1;
     let place = span(e, s, at, dst, 4)?;
-    let write = Access { span: place, writes: true, via: Via::Generic, part: Part::Slot };
+    let write = Access { span: place, writes: true, via: Via::Generic, part: AccessKind::Slot };
     access(e, s, at, &[write])?;
     keep(e, s, &place, Val::Known(address_of(slot)));
     Ok(true)

@@ -3,7 +3,7 @@
 use super::{memory, registers};
 use crate::engine::{At, Engine, operand};
 use crate::finding::Stop;
-use crate::record::Part;
+use crate::record::AccessKind;
 use crate::state::State;
 use crate::value::{Val, compute as arithmetic};
 use moire_program::ir::{AluOp, Book, Operand, RANGE_PIECE, Reg, Told, Ty};
@@ -14,7 +14,7 @@ pub(super) fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>, book: &Book
         Told::StBulk(_) => {
             let (space, addr, bytes) = book.range().ok_or_else(|| at.abstain("st.bulk of unknown size"))?;
             let zeros = vec![Operand::Imm(0); (bytes / RANGE_PIECE) as usize];
-            memory::store(e, s, at, (space, Ty::B(64), &addr), (&zeros, Part::Plain))
+            memory::store(e, s, at, (space, Ty::B(64), &addr), (&zeros, AccessKind::Plain))
         }
         Told::Ternary(_) => {
             registers::compute(e, s, at);

@@ -8,7 +8,7 @@ use crate::engine::{At, Engine, address, home, known, object_at, published};
 use crate::finding::Stop;
 use crate::layout::Span;
 use crate::planted::Planted;
-use crate::record::{Access, Object, Part, Via, What};
+use crate::record::{Access, AccessKind, Object, Via, What};
 use crate::rows::{self, Rows, both};
 use crate::state::{Added, Completion, State};
 use moire_program::ir::{
@@ -66,10 +66,10 @@ fn small_copy(e: &mut Engine<'_>, s: &mut State, at: At<'_>, copy: &SmallCopy) -
     let mut accesses = Vec::new();
     if read > 0 {
         let span = bytes_at(e, at, address(e, s, at, &copy.src)?, read)?;
-        accesses.push(Access { span, writes: false, via: Via::Generic, part: Part::Copy });
+        accesses.push(Access { span, writes: false, via: Via::Generic, part: AccessKind::Copy });
     }
     let span = bytes_at(e, at, address(e, s, at, &copy.dst)?, whole)?;
-    accesses.push(Access { span, writes: true, via: Via::Generic, part: Part::Copy });
+    accesses.push(Access { span, writes: true, via: Via::Generic, part: AccessKind::Copy });
     grouped(e, s, at, &accesses, Group::Small)
 }
 
@@ -236,12 +236,12 @@ fn bulk_copy(e: &mut Engine<'_>, s: &mut State, at: At<'_>, copy: &BulkCopy) -> 
     for end in [&copy.src, &copy.dst] {
         if let BulkEnd::Tensor(TensorBox { map: Some(map), .. }) = end {
             let span = bytes_at(e, at, address(e, s, at, map)?, TENSORMAP_BYTES)?;
-            accesses.push(Access { span, writes: false, via: Via::Map, part: Part::Copy });
+            accesses.push(Access { span, writes: false, via: Via::Map, part: AccessKind::Copy });
         }
     }
     let span = bytes_at(e, at, end_of(e, s, at, &copy.src)?, bytes)?;
-    accesses.push(Access { span, writes: false, via: Via::Async, part: Part::Copy });
-    let part = if copy.reduce.is_some() { Part::Reduction } else { Part::Copy };
+    accesses.push(Access { span, writes: false, via: Via::Async, part: AccessKind::Copy });
+    let part = if copy.reduce.is_some() { AccessKind::Reduction } else { AccessKind::Copy };
     for target in &targets {
         let span = bytes_at(e, at, target.data, bytes)?;
         accesses.push(Access { span, writes: true, via: Via::Async, part });
@@ -357,7 +357,7 @@ fn remote(e: &mut Engine<'_>, s: &mut State, at: At<'_>, write: &RemoteWrite) ->
         if !admits(write.space, e.layout.space(&span)) {
             return Err(at.abstain("an address outside the state space of the access"));
         }
-        accesses.push(Access { span, writes: true, via: Via::Generic, part: Part::Copy });
+        accesses.push(Access { span, writes: true, via: Via::Generic, part: AccessKind::Copy });
     }
     let value = address(e, s, at, done)?;
     let targets = [Target { data: start, done: Some(object_at(e, at, value)?) }];
@@ -382,7 +382,7 @@ pub(super) fn try_cancel(
     let mut accesses = Vec::new();
     for target in &targets {
         let span = bytes_at(e, at, target.data, CANCEL_BYTES)?;
-        accesses.push(Access { span, writes: true, via: Via::Async, part: Part::Copy });
+        accesses.push(Access { span, writes: true, via: Via::Async, part: AccessKind::Copy });
     }
     reported(e, s, at, &accesses, &targets, CANCEL_BYTES)
 }

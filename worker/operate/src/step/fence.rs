@@ -6,7 +6,7 @@ use super::memory::{access, overwritten};
 use crate::carrier::{Carrier, Own, row};
 use crate::engine::{At, Engine, deliver, span, vector};
 use crate::finding::Stop;
-use crate::record::{Access, Part, Via, What};
+use crate::record::{Access, AccessKind, Via, What};
 use crate::rows::{add, both, without};
 use crate::state::State;
 use moire_program::ir::{Address, FenceOrder, Proxy, ProxyFence, ProxyOrder, Scope, Space, TENSORMAP_BYTES};
@@ -118,7 +118,7 @@ pub(super) fn ordered(e: &mut Engine<'_>, s: &mut State, at: At<'_>, order: &Pro
         ProxyOrder::CopyTensormap { scope, dst, src } => {
             let from = span(e, s, at, src, TENSORMAP_BYTES)?;
             reach_out(e, s, at, &[e.layout.owner(&from)], "ld")?;
-            let read = Access { span: from, writes: false, via: Via::Generic, part: Part::Plain };
+            let read = Access { span: from, writes: false, via: Via::Generic, part: AccessKind::Plain };
             access(e, s, at, &[read])?;
             map_written(e, s, at, dst)?;
             map_release(e, s, at, *scope);
@@ -143,7 +143,7 @@ fn map_release(e: &mut Engine<'_>, s: &mut State, at: At<'_>, scope: Scope) {
 fn map_written(e: &mut Engine<'_>, s: &mut State, at: At<'_>, addr: &Address) -> Result<(), Stop> {
     let map = span(e, s, at, addr, TENSORMAP_BYTES)?;
     reach_out(e, s, at, &[e.layout.owner(&map)], "st")?;
-    let write = Access { span: map, writes: true, via: Via::Generic, part: Part::Plain };
+    let write = Access { span: map, writes: true, via: Via::Generic, part: AccessKind::Plain };
     access(e, s, at, &[write])?;
     overwritten(e, s, &map);
     Ok(())

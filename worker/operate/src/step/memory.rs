@@ -6,7 +6,7 @@ use crate::engine::{At, Engine, drop_record, renew, span};
 use crate::finding::{Kind, Stop};
 use crate::layout::Span;
 use crate::planted::Planted;
-use crate::record::{Access, Key, Object, Part, Via, What};
+use crate::record::{Access, AccessKind, Key, Object, Via, What};
 use crate::rows::{self, add, both, without};
 use crate::state::State;
 use crate::value::{Val, low};
@@ -21,7 +21,7 @@ pub(super) fn access(
 ) -> Result<Vec<usize>, Stop> {
     let mut records = Vec::new();
     for access in accesses {
-        let counted = e.mode.instances && !matches!(access.part, Part::Plain | Part::Strong(_));
+        let counted = e.mode.instances && !matches!(access.part, AccessKind::Plain | AccessKind::Strong(_));
         let first = if counted { s.threads[at.thread].copies } else { 0 };
         let what = What::Memory(*access);
         let mut record =
@@ -36,7 +36,7 @@ pub(super) fn access(
         let conflicts = both(&e.universe.conflicts[record], &s.live);
         if !rows::is_empty(&conflicts) {
             let mut left = without(&conflicts, &ordered(e, s, at, access));
-            if e.has(Planted::StrongAnywhere) && matches!(access.part, Part::Strong(_)) {
+            if e.has(Planted::StrongAnywhere) && matches!(access.part, AccessKind::Strong(_)) {
                 left.fill(0);
             }
             report(e, at, access, &left);
@@ -49,7 +49,10 @@ pub(super) fn access(
             renew(s, *record);
         }
         rows::insert(&mut s.live, *record);
-        if matches!(access.part, Part::Plain | Part::Strong(_) | Part::Slot | Part::SlotRead) {
+        if matches!(
+            access.part,
+            AccessKind::Plain | AccessKind::Strong(_) | AccessKind::Slot | AccessKind::SlotRead
+        ) {
             s.rows.set(e.carriers.thread(at.thread) + row::BASE, *record);
         }
     }
@@ -58,7 +61,7 @@ pub(super) fn access(
 
 /// Whether two instances of an access complete independently.
 fn apart(access: &Access) -> bool {
-    matches!(access.part, Part::Copy | Part::Reduction)
+    matches!(access.part, AccessKind::Copy | AccessKind::Reduction)
 }
 
 /// The row of its vector in which a thread must know an access before a later one of its own, wherever it makes that.
@@ -70,7 +73,7 @@ pub(crate) fn level_needed(
     let cta = e.layout.cta_of[thread];
     let place = |span: &Span| e.layout.owner(span);
     match later.via {
-        Via::Generic if matches!(earlier.part, Part::Product { .. }) && e.settings.fenced_products => {
+        Via::Generic if matches!(earlier.part, AccessKind::Product { .. }) && e.settings.fenced_products => {
             row::LEFT
         }
         Via::Generic => row::BASE,
@@ -255,7 +258,7 @@ pub(super) fn store(
     s: &mut State,
     at: At<'_>,
     place: (Space, Ty, &Address),
-    (src, part): (&[Operand], Part),
+    (src, part): (&[Operand], AccessKind),
 ) -> Result<(), Stop> {
     let (whole, each) = reached(e, s, at, place, (src.len(), "st"))?;
     debug_assert_eq!(whole.bytes as usize, each as usize * src.len(), "a vector has so many bytes");
@@ -279,10 +282,10 @@ fn concurrent(e: &Engine<'_>, s: &State, at: At<'_>, write: &Access) -> bool {
     let known = s.rows.get(e.carriers.thread(at.thread) + row::BASE);
     let open = without(&both(&s.live, &e.universe.sets.memory), &known);
     let strong = |record: usize| match &e.universe.keys[record].what {
-        What::Memory(other) => matches!(other.part, Part::Strong(_)) && other.span.meets(&write.span),
+        What::Memory(other) => matches!(other.part, AccessKind::Strong(_)) && other.span.meets(&write.span),
         _ => false,
     };
-    matches!(write.part, Part::Strong(_)) && rows::members(&open).into_iter().any(strong)
+    matches!(write.part, AccessKind::Strong(_)) && rows::members(&open).into_iter().any(strong)
 }
 
 fn piece(whole: Span, each: u32, n: usize) -> Span {
@@ -299,10 +302,11 @@ fn slot_read(e: &Engine<'_>, s: &State, at: At<'_>, span: &Span) -> Access {
     let base = s.rows.get(e.carriers.thread(at.thread) + row::BASE);
     let stored = both(&both(&base, &s.live), &e.universe.sets.slots);
     let here = |record: usize| match &e.universe.keys[record].what {
-        What::Memory(access) => access.part == Part::Slot && access.span.meets(span),
+        What::Memory(access) => access.part == AccessKind::Slot && access.span.meets(span),
         _ => false,
     };
-    let part = if rows::members(&stored).into_iter().any(here) { Part::SlotRead } else { Part::Plain };
+    let part =
+        if rows::members(&stored).into_iter().any(here) { AccessKind::SlotRead } else { AccessKind::Plain };
     Access { span: *span, writes: false, via: Via::Generic, part }
 }
 

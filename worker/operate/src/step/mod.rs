@@ -20,7 +20,7 @@ pub(crate) use memory::level_needed;
 use crate::engine::{At, Engine, known};
 use crate::finding::{Kind, Stop};
 use crate::planted::Planted;
-use crate::record::Part;
+use crate::record::AccessKind;
 use crate::rows::Rows;
 use crate::state::{Arm, Completion, State, ThreadState};
 use crate::value::{Val, each_lane};
@@ -231,13 +231,13 @@ fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<Moved, Stop>
             memory::load(e, s, at, (*space, *ty, addr), dst).map(|()| Moved::On)
         }
         Op::Store { order: StoreOrder::Weak, proxy: Proxy::Generic, space, ty, addr, src } => {
-            memory::store(e, s, at, (*space, *ty, addr), (src, Part::Plain)).map(|()| Moved::On)
+            memory::store(e, s, at, (*space, *ty, addr), (src, AccessKind::Plain)).map(|()| Moved::On)
         }
         Op::Store { order, proxy: Proxy::Generic, space, ty, addr, src } if !e.flows.observes => {
             let (StoreOrder::Relaxed(scope) | StoreOrder::Release(scope)) = *order else {
                 return Err(at.abstain("a store that is volatile or of a device"));
             };
-            let strong = Part::Strong(scope);
+            let strong = AccessKind::Strong(scope);
             memory::store(e, s, at, (*space, *ty, addr), (src, strong)).map(|()| Moved::On)
         }
         Op::Load { .. } => Err(at.abstain("a load that is strong or of another proxy")),

@@ -9,7 +9,7 @@ use crate::carrier::{Carrier, Class, Own, row};
 use crate::engine::{At, Engine, address, home, known, object, renew};
 use crate::finding::{Kind, Stop};
 use crate::planted::Planted;
-use crate::record::{Access, Cells, Home, Key, Object, Part, Tensor, Via, What, Work};
+use crate::record::{Access, AccessKind, Cells, Home, Key, Object, Tensor, Via, What, Work};
 use crate::rows::{self, Rows, add, both, without};
 use crate::settings::Pipeline;
 use crate::state::{Added, Columns, Completion, Loading, State, Suspect};
@@ -259,7 +259,7 @@ fn product(e: &mut Engine<'_>, s: &mut State, at: At<'_>, op: &Tcgen05) -> Resul
     s.rows.set(all, record);
     for (read, record) in reads.iter().zip(records) {
         s.rows.set(all, record);
-        if read.part == (Part::Product { first: true }) {
+        if read.part == (AccessKind::Product { first: true }) {
             s.rows.set(first, record);
         }
     }
@@ -381,7 +381,8 @@ fn shared(e: &Engine<'_>, s: &State, at: At<'_>, op: &Tcgen05) -> Result<Vec<Acc
         let span = span.ok_or_else(|| at.abstain("a matrix outside the shared memory of the CTA"))?;
         for cta in &ctas {
             if let Some(span) = e.layout.twin(span, *cta) {
-                let access = Access { span, writes: false, via: Via::Async, part: Part::Product { first } };
+                let access =
+                    Access { span, writes: false, via: Via::Async, part: AccessKind::Product { first } };
                 if !out.contains(&access) {
                     out.push(access);
                 }

@@ -72,7 +72,7 @@ pub enum When {
 
 /// An instruction of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct DraftStep {
     /// What and where.
     pub form: Form,
     /// Token.
@@ -97,7 +97,7 @@ impl Form {
     }
 }
 
-impl Step {
+impl DraftStep {
     /// Memory events.
     pub fn events(self) -> usize {
         let halves = match self.form.what {
@@ -109,7 +109,7 @@ impl Step {
     }
 
     /// Whether it can come behind these in a block.
-    pub fn follows(self, before: &[Step]) -> bool {
+    pub fn follows(self, before: &[DraftStep]) -> bool {
         let given = before.last().is_some() && before.iter().rev().any(|s| s.form.gives());
         let waits = match self.wait {
             Wait::Nothing => true,
@@ -128,7 +128,7 @@ impl Step {
 
 /// A kernel: what each block does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft(pub Vec<Vec<Step>>);
+pub struct Draft(pub Vec<Vec<DraftStep>>);
 
 impl Draft {
     /// Blocks, memory events, instructions.
@@ -151,7 +151,7 @@ impl Draft {
 
     /// The text as Tile IR, and for each block the names of the values that are read, in order.
     pub fn text(&self) -> (String, Vec<Vec<String>>) {
-        let mut writer = Writer::default();
+        let mut writer = DraftNames::default();
         let bodies: Vec<String> = self.0.iter().map(|steps| writer.block(steps)).collect();
         let uses = |place: Place| self.0.iter().flatten().any(|s| s.form.place == place);
         let mut params = vec!["%x: tile<ptr<i32>>"];
@@ -218,7 +218,7 @@ fn arms(bodies: &[String], number: usize, depth: usize, out: &mut String) {
 
 /// Numbers values and names.
 #[derive(Default)]
-struct Writer {
+struct DraftNames {
     stored: [usize; 2],
     name: usize,
     reads: Vec<Vec<String>>,
@@ -231,13 +231,13 @@ struct Past {
     read: Option<String>,
 }
 
-impl Writer {
+impl DraftNames {
     fn fresh(&mut self, kind: &str) -> String {
         self.name += 1;
         format!("%{kind}{}", self.name)
     }
 
-    fn block(&mut self, steps: &[Step]) -> String {
+    fn block(&mut self, steps: &[DraftStep]) -> String {
         self.reads.push(Vec::new());
         let (mut out, mut past) = (String::new(), Past::default());
         for step in steps {
@@ -291,8 +291,8 @@ impl Writer {
         }
     }
 
-    fn step(&mut self, step: Step, past: &mut Past, out: &mut String) {
-        let Step { form: Form { what, order, place }, wait, when } = step;
+    fn step(&mut self, step: DraftStep, past: &mut Past, out: &mut String) {
+        let DraftStep { form: Form { what, order, place }, wait, when } = step;
         let token = self.token(wait, past, out);
         let mask = self.mask(when, past, out);
         let (at, shape, elem) = match place {

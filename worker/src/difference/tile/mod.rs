@@ -13,7 +13,7 @@ pub mod draft;
 pub use moire_generate::exhaustive::Size;
 
 use super::Unanswered;
-use draft::{Draft, Form, Place, Step, Wait, What, When};
+use draft::{Draft, DraftStep, Form, Place, Wait, What, When};
 use moire_cat::Model;
 use moire_execution::leaf::Outcome;
 use moire_execution::leaf::observed_registers;
@@ -170,8 +170,8 @@ fn between_blocks() -> Vec<Alphabet> {
 
 impl Alphabet {
     /// Every body of so many instructions.
-    fn bodies(&self, length: usize) -> Vec<Vec<Step>> {
-        let mut out: Vec<Vec<Step>> = vec![Vec::new()];
+    fn bodies(&self, length: usize) -> Vec<Vec<DraftStep>> {
+        let mut out: Vec<Vec<DraftStep>> = vec![Vec::new()];
         for at in 0..length {
             let mut longer = Vec::new();
             for body in &out {
@@ -181,7 +181,7 @@ impl Alphabet {
                     for (wait, when) in
                         waits.iter().flat_map(|wait| self.whens.iter().map(move |when| (wait, when)))
                     {
-                        let step = Step { form: *form, wait: *wait, when: *when };
+                        let step = DraftStep { form: *form, wait: *wait, when: *when };
                         if step.follows(body) {
                             longer.push(body.iter().copied().chain([step]).collect());
                         }
@@ -196,7 +196,7 @@ impl Alphabet {
     /// Every draft within the bound.
     fn drafts(&self) -> Vec<(Size, Draft)> {
         let (blocks, events, instructions) = self.most;
-        let bodies: Vec<Vec<Vec<Step>>> = (0..=instructions).map(|n| self.bodies(n)).collect();
+        let bodies: Vec<Vec<Vec<DraftStep>>> = (0..=instructions).map(|n| self.bodies(n)).collect();
         // Blocks with more instructions come first, those with as many in the order of their bodies.
         let mut partial: Vec<(Vec<(usize, usize)>, usize)> = vec![(Vec::new(), 0)];
         let mut out = Vec::new();

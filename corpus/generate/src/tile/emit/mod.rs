@@ -6,7 +6,7 @@
 mod parts;
 mod views;
 
-use super::plan::{Access, Kind, Mapping, Mask, Plan, Role, Shown, Step, touched};
+use super::plan::{Access, BlockStep, Kind, Mapping, Mask, Plan, Role, Shown, touched};
 use moire_tile_ir::{
     Access as Strength, Block, Constant, Convert, Elem, Function, Hints, Instr, IntegerOp, Module, Op, Order,
     Predicate, Scalar, Sign, Tile, Type, Value,
@@ -181,13 +181,13 @@ impl Emit<'_> {
         })
     }
 
-    fn steps(&mut self, steps: &[Step]) {
+    fn steps(&mut self, steps: &[BlockStep]) {
         for step in steps {
             match step {
-                Step::Access(access) => self.access(access),
-                Step::If { .. } => self.choice(step),
-                Step::For { turns, body, carries } => self.repeat(*turns, body, *carries),
-                Step::Spin(access, value) => self.spin(access, *value),
+                BlockStep::Access(access) => self.access(access),
+                BlockStep::If { .. } => self.choice(step),
+                BlockStep::For { turns, body, carries } => self.repeat(*turns, body, *carries),
+                BlockStep::Spin(access, value) => self.spin(access, *value),
             }
         }
     }
@@ -315,8 +315,8 @@ impl Emit<'_> {
         Some(self.pointers(base, elem, first, width, Mapping::InOrder))
     }
 
-    fn choice(&mut self, step: &Step) {
-        let Step::If { read, predicate, with, then, otherwise, yields, marks } = step else { return };
+    fn choice(&mut self, step: &BlockStep) {
+        let BlockStep::If { read, predicate, with, then, otherwise, yields, marks } = step else { return };
         let scalars = self.seen.reads.iter().rev().filter(|r| r.width == 0);
         let Some(of) = scalars.copied().nth(usize::from(*read)) else {
             return self.steps(then);
@@ -346,7 +346,7 @@ impl Emit<'_> {
     /// Emits an arm that yields its last token if `yields`, and the tokens of private parameters.
     fn yielding(
         &mut self,
-        steps: &[Step],
+        steps: &[BlockStep],
         mark: Option<((Value, u32, u32), u64)>,
         chained: &BTreeSet<usize>,
         yields: bool,
@@ -379,7 +379,7 @@ impl Emit<'_> {
         tokens
     }
 
-    fn repeat(&mut self, turns: u32, steps: &[Step], carries: bool) {
+    fn repeat(&mut self, turns: u32, steps: &[BlockStep], carries: bool) {
         if self.turn.is_some() {
             return self.steps(steps);
         }

@@ -50,7 +50,7 @@ pub(crate) fn split(traces: &mut [Vec<Placed>], regs: &mut [usize]) -> Result<()
         for (warp, (trace, regs)) in traces.iter_mut().zip(regs.iter_mut()).enumerate() {
             if trace.iter().any(|p| touches(&p.item).iter().any(|t| region.holds(t))) {
                 let old = std::mem::take(trace);
-                let mut writer = Writer { region: &region, warp, out: Vec::new(), regs, trap: None };
+                let mut writer = Agreeing { region: &region, warp, out: Vec::new(), regs, trap: None };
                 old.into_iter().try_for_each(|p| writer.item(p))?;
                 *trace = writer.finish();
             }
@@ -118,7 +118,7 @@ fn simple(region: &Region, placed: &Placed) -> bool {
     (stores || loads) && matches!(touches.as_slice(), [t] if t.ranges.len() == 1)
 }
 
-struct Writer<'r> {
+struct Agreeing<'r> {
     region: &'r Region,
     warp: usize,
     out: Vec<Placed>,
@@ -127,7 +127,7 @@ struct Writer<'r> {
     trap: Option<(u32, u32, Touch)>,
 }
 
-impl Writer<'_> {
+impl Agreeing<'_> {
     /// The number of the next register.
     fn next(&self) -> Result<u16, Refusal> {
         u16::try_from(*self.regs).map_err(|_| Refusal::Bounded("a warp with too many registers".to_owned()))

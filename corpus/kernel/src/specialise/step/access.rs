@@ -2,7 +2,7 @@
 
 use super::ordered::number;
 use super::place::Place;
-use super::{Step, Then};
+use super::{Executing, Then};
 use crate::Refusal;
 use crate::specialise::item::{Content, Item, Manner, Stored};
 use crate::specialise::known::equal::Equal;
@@ -26,7 +26,7 @@ pub(super) struct Access {
 }
 
 impl Access {
-    pub(super) fn bytes(&self, step: &Step<'_, '_>) -> Result<u32, Refusal> {
+    pub(super) fn bytes(&self, step: &Executing<'_, '_>) -> Result<u32, Refusal> {
         step.vector_bytes(self.ty, self.count)
     }
 }
@@ -35,7 +35,7 @@ impl Access {
 const WAYS: usize = 16;
 
 pub(super) fn load(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     access: &Access,
     dst: &[Reg],
     address: &Val,
@@ -61,7 +61,7 @@ pub(super) fn load(
 
 /// Loads words that decide something, with one way for each value. `None` if they may hold any value.
 fn load_word(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     access: &Access,
     dst: &[Reg],
     (cta, at): (u32, u64),
@@ -114,7 +114,7 @@ fn load_word(
 }
 
 fn choose(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     ways: Vec<(Option<Reg>, State)>,
     reg: Reg,
     word: Reg,
@@ -153,7 +153,7 @@ fn choose(
 
 /// Runs a store. `regs` has the register of each value that is in one.
 pub(super) fn store(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     access: &Access,
     (values, regs): (&[Val], &[Option<Reg>]),
     address: &Val,
@@ -214,14 +214,14 @@ pub(super) fn store(
 }
 
 /// The numbers that a store writes, if all lanes write the same to the same address.
-fn one_value(step: &Step<'_, '_>, values: &[Val], at: &Lanes, bytes: u32) -> Option<Vec<i128>> {
+fn one_value(step: &Executing<'_, '_>, values: &[Val], at: &Lanes, bytes: u32) -> Option<Vec<i128>> {
     at.one(step.mask).filter(|_| bytes <= 8)?;
     let one = |value: &Val| value.known()?.one(step.mask).map(i128::from);
     values.iter().map(one).collect()
 }
 
 /// How numbers are stored that are not known: whether lanes that write one byte surely write the same.
-fn unknown(step: &mut Step<'_, '_>, of: (&[Val], &[Option<Reg>]), at: &Lanes, bytes: u32) -> Manner {
+fn unknown(step: &mut Executing<'_, '_>, of: (&[Val], &[Option<Reg>]), at: &Lanes, bytes: u32) -> Manner {
     let meet = |a: usize, b: usize| at.get(a).abs_diff(at.get(b)) < u64::from(bytes);
     let pairs =
         || lanes(step.mask).flat_map(|a| lanes(step.mask).filter(move |b| a < *b).map(move |b| (a, b)));
@@ -235,7 +235,11 @@ fn unknown(step: &mut Step<'_, '_>, of: (&[Val], &[Option<Reg>]), at: &Lanes, by
 }
 
 /// Whether two lanes surely have the same values.
-fn holds_same(step: &Step<'_, '_>, (values, regs): (&[Val], &[Option<Reg>]), (a, b): (usize, usize)) -> bool {
+fn holds_same(
+    step: &Executing<'_, '_>,
+    (values, regs): (&[Val], &[Option<Reg>]),
+    (a, b): (usize, usize),
+) -> bool {
     let round = step.round();
     let equal = || round.equal.get_or_init(|| Equal::new(round.kernel));
     let one = |(value, reg): (&Val, &Option<Reg>)| match value {
@@ -245,13 +249,13 @@ fn holds_same(step: &Step<'_, '_>, (values, regs): (&[Val], &[Option<Reg>]), (a,
     values.iter().zip(regs).all(one)
 }
 
-fn asked(step: &Step<'_, '_>, mem: Mem, at: u64, bytes: u32) -> bool {
+fn asked(step: &Executing<'_, '_>, mem: Mem, at: u64, bytes: u32) -> bool {
     step.round().heap.asked(mem, at, at.saturating_add(u64::from(bytes)))
 }
 
 /// Stores to a word of global memory that some ordered access touches.
 fn store_asked(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     access: &Access,
     values: &[Val],
     (mem, at): (Mem, &Lanes),
@@ -280,7 +284,7 @@ fn store_asked(
 
 /// Reads or writes this many bytes of data at the address of each lane.
 pub(super) fn data(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     write: bool,
     mem: Mem,
     at: &Lanes,
@@ -291,7 +295,7 @@ pub(super) fn data(
 
 /// Reads or writes this many bytes of data at the address of each lane, in some manner.
 pub(super) fn moved(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     (write, manner): (bool, Manner),
     mem: Mem,
     at: &Lanes,

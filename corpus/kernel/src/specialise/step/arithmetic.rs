@@ -1,6 +1,6 @@
 //! Evaluates instructions that only compute: moves, comparisons, conversions, integer arithmetic.
 
-use super::Step;
+use super::Executing;
 use super::lanes::{shuffled, voted};
 use crate::ptx::{Sum, sources};
 use crate::specialise::known::alu::{self, Int};
@@ -12,7 +12,7 @@ use moire_isa::{Cvta, Instr, Mov, Selp, Setp, Value};
 use moire_program::ir::Reg;
 
 /// The value of each destination.
-pub(super) fn results(step: &Step<'_, '_>, instr: &Instr, sum: Sum<'_>, count: usize) -> Vec<Val> {
+pub(super) fn results(step: &Executing<'_, '_>, instr: &Instr, sum: Sum<'_>, count: usize) -> Vec<Val> {
     let mut found = match sum {
         Sum::Mov(mov) => moved(step, mov),
         Sum::Setp(setp) => compared(step, setp),
@@ -28,7 +28,7 @@ pub(super) fn results(step: &Step<'_, '_>, instr: &Instr, sum: Sum<'_>, count: u
 }
 
 /// A result that cannot be evaluated depends on the first unknown operand.
-fn because(step: &Step<'_, '_>, instr: &Instr) -> Why {
+fn because(step: &Executing<'_, '_>, instr: &Instr) -> Why {
     let why = sources(instr).iter().find_map(|value| match step.read(value) {
         Val::Unknown(why @ (Why::Param(..) | Why::Loaded(_) | Why::Computed(1..))) => Some(why),
         // A number of 64 bits, which was taken for a pointer.
@@ -39,7 +39,7 @@ fn because(step: &Step<'_, '_>, instr: &Instr) -> Why {
 }
 
 /// Cuts a known value to the declared width of its register.
-pub(super) fn cut(step: &Step<'_, '_>, reg: Reg, value: Val) -> Val {
+pub(super) fn cut(step: &Executing<'_, '_>, reg: Reg, value: Val) -> Val {
     let width = step.round().kernel.types.get(reg.index()).map_or(8, |t| t.bytes());
     match value {
         Val::Known(l) if width < 8 => {
@@ -51,7 +51,7 @@ pub(super) fn cut(step: &Step<'_, '_>, reg: Reg, value: Val) -> Val {
 }
 
 /// Evaluates `mov`, with packing and unpacking of vectors.
-fn moved(step: &Step<'_, '_>, mov: &Mov) -> Option<Vec<Val>> {
+fn moved(step: &Executing<'_, '_>, mov: &Mov) -> Option<Vec<Val>> {
     let bits = if mov.ty == Num::Pred { 8 } else { u32::from(mov.ty.bits()) };
     let (to, from) = (&mov.dst.0, &mov.a.0);
     if to.braced {
@@ -66,7 +66,7 @@ fn moved(step: &Step<'_, '_>, mov: &Mov) -> Option<Vec<Val>> {
     }
 }
 
-fn unpacked(step: &Step<'_, '_>, parts: &[Value], bits: u32, source: &Value) -> Option<Vec<Val>> {
+fn unpacked(step: &Executing<'_, '_>, parts: &[Value], bits: u32, source: &Value) -> Option<Vec<Val>> {
     let width = bits / u32::try_from(parts.len()).ok()?;
     let Val::Known(all) = step.read(source) else { return None };
     let shift = |i: usize| width.saturating_mul(u32::try_from(i).unwrap_or(64)).min(63);
@@ -76,7 +76,7 @@ fn unpacked(step: &Step<'_, '_>, parts: &[Value], bits: u32, source: &Value) -> 
     Some(parts.iter().enumerate().filter_map(part).collect())
 }
 
-fn packed(step: &Step<'_, '_>, parts: &[Value], bits: u32) -> Option<Val> {
+fn packed(step: &Executing<'_, '_>, parts: &[Value], bits: u32) -> Option<Val> {
     let width = bits / u32::try_from(parts.len()).ok()?;
     let cut = Int { bits: width.clamp(1, 64), signed: false };
     let mut total = Lanes::Same(0);
@@ -89,7 +89,7 @@ fn packed(step: &Step<'_, '_>, parts: &[Value], bits: u32) -> Option<Val> {
 }
 
 /// `setp.cmp{.bool}.type p{|q}, a, b{, c}`
-fn compared(step: &Step<'_, '_>, setp: &Setp) -> Option<Vec<Val>> {
+fn compared(step: &Executing<'_, '_>, setp: &Setp) -> Option<Vec<Val>> {
     let found = answer(step, setp)?;
     let not = found.map(|v| u64::from(v == 0));
     let both = match (setp.join, &setp.c) {
@@ -107,7 +107,7 @@ fn compared(step: &Step<'_, '_>, setp: &Setp) -> Option<Vec<Val>> {
     })
 }
 
-fn answer(step: &Step<'_, '_>, setp: &Setp) -> Option<Lanes> {
+fn answer(step: &Executing<'_, '_>, setp: &Setp) -> Option<Lanes> {
     let t = Int::of(setp.ty)?;
     let (cmp, equality) = (setp.cmp, matches!(setp.cmp, Cmp::Eq | Cmp::Ne));
     match (&step.read(&setp.a), &step.read(&setp.b)) {
@@ -137,7 +137,7 @@ fn joined(join: Join, a: &Lanes, b: &Lanes) -> Lanes {
 }
 
 /// Evaluates `selp`.
-fn chosen(step: &Step<'_, '_>, selp: &Selp) -> Option<Val> {
+fn chosen(step: &Executing<'_, '_>, selp: &Selp) -> Option<Val> {
     let Val::Known(p) = step.predicate(&selp.c) else { return None };
     let bits = selp.ty.bits();
     let (a, b) = (step.real(&selp.a, bits), step.real(&selp.b, bits));
@@ -149,7 +149,7 @@ fn chosen(step: &Step<'_, '_>, selp: &Selp) -> Option<Val> {
 }
 
 /// Evaluates an instruction with one destination.
-fn computed(step: &Step<'_, '_>, instr: &Instr, sum: Sum<'_>) -> Option<Val> {
+fn computed(step: &Executing<'_, '_>, instr: &Instr, sum: Sum<'_>) -> Option<Val> {
     integer::operands(sum)?;
     let args: Vec<Val> = sources(instr).iter().map(|value| step.read(value)).collect();
     if let Some(v) = integer::shifted_base(sum, &args) {

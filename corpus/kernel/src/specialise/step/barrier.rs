@@ -2,14 +2,14 @@
 //!
 //! PTX ISA 9.2, 9.7.13.1 and 9.7.13.15.
 
-use super::{Made, Step, Then};
+use super::{Executing, Made, Then};
 use crate::Refusal;
 use crate::specialise::known::value::{Base, Lanes, Val};
 use crate::specialise::touch::Kind;
 use moire_program::ir::*;
 
 /// Runs `bar` and `barrier`. The run splits on the answer of `red.and` and `red.or`.
-pub(super) fn bar(step: &mut Step<'_, '_>, op: Op) -> Result<Then, Refusal> {
+pub(super) fn bar(step: &mut Executing<'_, '_>, op: Op) -> Result<Then, Refusal> {
     if let Op::Bar { kind, count, .. } = &op
         && *kind != BarKind::Arrive
     {
@@ -48,7 +48,7 @@ pub(super) fn bar(step: &mut Step<'_, '_>, op: Op) -> Result<Then, Refusal> {
     Ok(Then::Next)
 }
 
-pub(super) fn mbarrier(step: &mut Step<'_, '_>, m: &Mbarrier) -> Result<Then, Refusal> {
+pub(super) fn mbarrier(step: &mut Executing<'_, '_>, m: &Mbarrier) -> Result<Then, Refusal> {
     let address = step.address(&m.addr);
     let touch = step.shared(m.space, &address, MBARRIER_BYTES, Kind::Barrier)?;
     let mut new = m.clone();

@@ -4,7 +4,7 @@
 //! own there, a *choice*, which one further thread sets at any time. The lanes of a warp are assumed to decide alike, and a
 //! statement that is run again by the same path, in a loop that was closed, decides once for 0 and later for 1.
 
-use super::{Made, Step};
+use super::{Executing, Made};
 use crate::Refusal;
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::{CmpOp, LoadOrder, Op, Operand, Proxy, Reg, Scope, Space, Ty};
@@ -15,7 +15,7 @@ const CHOICES: u32 = 24;
 const SLOTS: [usize; 2] = [2_000, 2_001];
 
 /// Leaves a choice behind: the register that is true if the answer is yes. None if the warp has too many.
-pub(in crate::specialise) fn choice(step: &mut Step<'_, '_>) -> Result<Option<Reg>, Refusal> {
+pub(in crate::specialise) fn choice(step: &mut Executing<'_, '_>) -> Result<Option<Reg>, Refusal> {
     let number = step.warp.choices;
     if number == CHOICES {
         return Ok(None);

@@ -5,7 +5,7 @@
 //! PTX ISA 9.2, 9.7.13.14 and 9.7.13.17.
 
 use super::place::Place;
-use super::{Made, Step, Then};
+use super::{Executing, Made, Then};
 use crate::Refusal;
 use crate::specialise::item::Content;
 use crate::specialise::known::value::{Lanes, Val, Why};
@@ -16,7 +16,7 @@ use moire_program::ir::*;
 /// The size of the answer of `try_cancel`, in bytes.
 const ANSWER: u32 = 16;
 
-pub(super) fn control(step: &mut Step<'_, '_>, control: &Control) -> Result<Then, Refusal> {
+pub(super) fn control(step: &mut Executing<'_, '_>, control: &Control) -> Result<Then, Refusal> {
     match control {
         Control::Elect { dst, pred, mask: lanes } => {
             let value = step.value(*lanes);
@@ -61,7 +61,7 @@ pub(super) fn control(step: &mut Step<'_, '_>, control: &Control) -> Result<Then
 }
 
 /// Runs `setmaxnreg`. Whether every `.inc` finds enough registers is asked when all warps have run.
-fn resize(step: &mut Step<'_, '_>, inc: bool, count: u16) -> Result<Then, Refusal> {
+fn resize(step: &mut Executing<'_, '_>, inc: bool, count: u16) -> Result<Then, Refusal> {
     let behind = std::mem::replace(&mut step.state.behind, Behind::First);
     let line = step.line();
     step.warp.out.resized.insert(Resize { line, inc, count, behind });
@@ -77,7 +77,7 @@ fn resize(step: &mut Step<'_, '_>, inc: bool, count: u16) -> Result<Then, Refusa
 }
 
 fn try_cancel(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     (multicast, space): (bool, Space),
     (addr, mbarrier): (&Address, &Address),
 ) -> Result<Then, Refusal> {
@@ -105,7 +105,7 @@ fn try_cancel(
 }
 
 /// Runs `query_cancel`.
-fn cancelled(step: &mut Step<'_, '_>, ask: CancelQuery, dst: &[Option<Reg>]) {
+fn cancelled(step: &mut Executing<'_, '_>, ask: CancelQuery, dst: &[Option<Reg>]) {
     let line = step.line();
     let alone = step.round().launch.grid == step.round().launch.cluster;
     for reg in dst.iter().flatten() {

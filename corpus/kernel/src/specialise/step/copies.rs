@@ -6,7 +6,7 @@
 use super::place::Place;
 use super::remote::remote;
 use super::small::{grouped, small};
-use super::{Made, Step, Then};
+use super::{Executing, Made, Then};
 use crate::Refusal;
 use crate::specialise::item::Content;
 use crate::specialise::known::value::{Base, Val};
@@ -14,7 +14,7 @@ use crate::specialise::practice::Practice;
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
 
-pub(super) fn copy(step: &mut Step<'_, '_>, op: &AsyncCopy) -> Result<Then, Refusal> {
+pub(super) fn copy(step: &mut Executing<'_, '_>, op: &AsyncCopy) -> Result<Then, Refusal> {
     let mut made = Made::default();
     let mut new = op.clone();
     match &mut new {
@@ -36,7 +36,7 @@ pub(super) fn copy(step: &mut Step<'_, '_>, op: &AsyncCopy) -> Result<Then, Refu
     step.leave(Op::AsyncCopy(new), made)
 }
 
-fn bulk(step: &mut Step<'_, '_>, bulk: &mut BulkCopy, made: &mut Made) -> Result<(), Refusal> {
+fn bulk(step: &mut Executing<'_, '_>, bulk: &mut BulkCopy, made: &mut Made) -> Result<(), Refusal> {
     if step.mask.count_ones() > 1 && !step.relies(Practice::Once) {
         return step.abstain("a bulk copy that several lanes of a warp issue, each for itself");
     }
@@ -79,7 +79,7 @@ fn bulk(step: &mut Step<'_, '_>, bulk: &mut BulkCopy, made: &mut Made) -> Result
 
 /// Tells other warps which shared memory a copy of known size overwrites: no branch can depend on a number there.
 fn arriving(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     bulk: &BulkCopy,
     bytes: Option<u32>,
     touches: &[Touch],
@@ -97,7 +97,7 @@ fn arriving(
 
 /// Resolves one side of a copy, given its size, if known, and the barrier that it reports to.
 fn one_end(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     end: &mut BulkEnd,
     (bytes, reported): (Option<u32>, Option<(Mem, u64)>),
     made: &mut Made,
@@ -128,7 +128,7 @@ fn one_end(
 }
 
 /// The read of the tensor map, if a thread could change the map.
-fn map_read(step: &Step<'_, '_>, tensor: &TensorBox) -> Result<Option<Touch>, Refusal> {
+fn map_read(step: &Executing<'_, '_>, tensor: &TensorBox) -> Result<Option<Touch>, Refusal> {
     let Some(map) = tensor.map.as_ref().map(|m| step.address(m)) else { return Ok(None) };
     Ok(match step.place(Space::Generic, &map)? {
         Place::In(mem, at) => at.one(step.mask).map(|at| Touch::one(mem, at, TENSORMAP_BYTES, Kind::Map)),
@@ -137,7 +137,7 @@ fn map_read(step: &Step<'_, '_>, tensor: &TensorBox) -> Result<Option<Touch>, Re
 }
 
 /// Runs fences of the tensormap proxy and changes of tensor maps. The new content of a field does not matter.
-pub(super) fn tensormap(step: &mut Step<'_, '_>, op: &ProxyOrder) -> Result<Then, Refusal> {
+pub(super) fn tensormap(step: &mut Executing<'_, '_>, op: &ProxyOrder) -> Result<Then, Refusal> {
     let mut made = Made::default();
     let mut new = op.clone();
     let mut at = |space: Space, addr: &mut Address, kind: Kind| {
@@ -175,7 +175,7 @@ const PLACE_BITS: u32 = 39;
 
 /// The place of a box, different for each map and each choice of coordinates: a hash of them, so that two boxes get one
 /// place once in 2^39 pairs. A box with an unknown coordinate gets a place of its own. No race can be about it.
-fn boxed(step: &mut Step<'_, '_>, tensor: &TensorBox) -> Result<(Mem, u64), Refusal> {
+fn boxed(step: &mut Executing<'_, '_>, tensor: &TensorBox) -> Result<(Mem, u64), Refusal> {
     let map = tensor.map.as_ref().map(|m| step.address(m)).unwrap_or(Val::same(0));
     let which = match &map {
         Val::Known(l) => l.one(step.mask),

@@ -5,7 +5,7 @@
 //! grid barrier. Evaluated here are integer instructions whose operands are such registers or numbers on which the lanes
 //! agree. Everything else has an unknown result.
 
-use super::{Step, Then};
+use super::{Executing, Then};
 use crate::Refusal;
 use crate::ptx::{self, Sum};
 use crate::specialise::known::value::{Base, Lanes, Val};
@@ -22,7 +22,7 @@ const SUMS: [usize; 2] = [3_000, 3_001];
 /// The value as an operand of an item: a number on which the lanes agree, or a register of the exploration. If a constant
 /// has been added to the register, the addition is left behind. None if the lanes differ or the value is unknown.
 pub(super) fn operand_left(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     value: &Val,
     ty: Ty,
     slot: usize,
@@ -45,7 +45,7 @@ fn held(value: &Val) -> bool {
 
 /// Runs an instruction on registers of the exploration. None if it is no such instruction, or not followed.
 pub(super) fn followed(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     sum: Sum<'_>,
     written: &[Reg],
 ) -> Result<Option<Then>, Refusal> {
@@ -73,7 +73,7 @@ pub(super) fn followed(
 }
 
 /// The operands of an instruction on integers, if one of them is a register of the exploration.
-fn held_of<const N: usize>(step: &Step<'_, '_>, ty: Num, args: [&Value; N]) -> Option<(Ty, [Val; N])> {
+fn held_of<const N: usize>(step: &Executing<'_, '_>, ty: Num, args: [&Value; N]) -> Option<(Ty, [Val; N])> {
     let ty = ptx::numeric(ty).filter(|ty| matches!(ty, Ty::U(_) | Ty::S(_) | Ty::B(_)))?;
     let args = args.map(|value| step.read(value));
     args.iter().any(held).then_some((ty, args))
@@ -99,7 +99,7 @@ fn alu(i: &Binary) -> Option<AluOp> {
 
 /// Leaves an instruction with two operands, whose result the kernel goes on with.
 fn computed(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     op: AluOp,
     ty: Ty,
     (a, b): (&Val, &Val),
@@ -115,7 +115,7 @@ fn computed(
 
 /// Splits the run at a comparison: both answers are possible.
 fn compared(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     cmp: Cmp,
     ty: Ty,
     (a, b): (&Val, &Val),
@@ -164,7 +164,7 @@ fn compared(
 
 /// The register of a comparison with a number, and the numbers that it may hold, by the answer that they give.
 fn answers(
-    step: &Step<'_, '_>,
+    step: &Executing<'_, '_>,
     compare: CmpOp,
     ty: Ty,
     (a, b): (&Val, &Val),

@@ -7,14 +7,14 @@ use super::copies::{copy, tensormap};
 use super::ordered::{strong_load, strong_store, update};
 use super::tensor::tensor;
 use super::warpgroup::warpgroup;
-use super::{Made, Step, Then};
+use super::{Executing, Made, Then};
 use crate::Refusal;
 use crate::specialise::known::map::{RANK_SHIFT, SHARED_WINDOW};
 use crate::specialise::known::value::{Val, Why};
 use moire_program::ir::*;
 use moire_program::{fence_op, jump_op, multimem_op};
 
-pub(super) fn instruction(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refusal> {
+pub(super) fn instruction(step: &mut Executing<'_, '_>, op: &Op) -> Result<Then, Refusal> {
     match op {
         Op::Load { order, space, ty, dst, addr, .. } => {
             let address = step.address(addr);
@@ -92,12 +92,12 @@ pub(super) fn instruction(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refu
     }
 }
 
-fn as_it_is(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refusal> {
+fn as_it_is(step: &mut Executing<'_, '_>, op: &Op) -> Result<Then, Refusal> {
     step.leave(op.clone(), Made::default())
 }
 
 /// Evaluates `mapa`.
-fn mapped(step: &Step<'_, '_>, shared: bool, src: Operand, rank: Operand) -> Val {
+fn mapped(step: &Executing<'_, '_>, shared: bool, src: Operand, rank: Operand) -> Val {
     let low = (1 << RANK_SHIFT) - 1;
     let low = if shared { low } else { SHARED_WINDOW | low };
     match (step.value(src), step.value(rank)) {

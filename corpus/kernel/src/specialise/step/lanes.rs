@@ -1,13 +1,13 @@
 //! Evaluates exchanges between the lanes of a warp: shuffles, votes, matches, reductions.
 
-use super::Step;
+use super::Executing;
 use crate::ptx::Sum;
 use crate::specialise::known::alu::{self, Int};
 use crate::specialise::known::value::{Lanes, Val, lanes};
 use moire_isa::kinds::{BinaryForm, MatchForm, Num, ReduxOp, ReduxTy, ShflMode, VoteMode};
 use moire_isa::{Redux, Shfl, Value, Vote};
 
-pub(super) fn shuffled(step: &Step<'_, '_>, shfl: &Shfl) -> Option<Vec<Val>> {
+pub(super) fn shuffled(step: &Executing<'_, '_>, shfl: &Shfl) -> Option<Vec<Val>> {
     let source = step.read(&shfl.a);
     let Val::Known(by) = step.read(&shfl.b) else { return None };
     let Val::Known(clamp) = step.read(&shfl.c) else { return None };
@@ -38,7 +38,7 @@ pub(super) fn shuffled(step: &Step<'_, '_>, shfl: &Shfl) -> Option<Vec<Val>> {
     all.then(|| vec![value, Val::Known(inside)])
 }
 
-pub(super) fn voted(step: &Step<'_, '_>, sum: Sum<'_>) -> Option<Vec<Val>> {
+pub(super) fn voted(step: &Executing<'_, '_>, sum: Sum<'_>) -> Option<Vec<Val>> {
     match sum {
         Sum::Activemask => Some(vec![Val::same(u64::from(step.mask))]),
         Sum::Vote(i) => {
@@ -53,14 +53,14 @@ pub(super) fn voted(step: &Step<'_, '_>, sum: Sum<'_>) -> Option<Vec<Val>> {
 }
 
 /// What the lanes give. If a named lane is not active here, it contributes a value from elsewhere, which is unknown.
-fn given(step: &Step<'_, '_>, value: Val, mask: &Value) -> Option<Lanes> {
+fn given(step: &Executing<'_, '_>, value: Val, mask: &Value) -> Option<Lanes> {
     let Val::Known(value) = value else { return None };
     let members = step.read(mask);
     let named = members.known().and_then(|m| m.one(step.mask))? & 0xffff_ffff;
     (named & u64::from(step.warp.here.lanes) == u64::from(step.mask)).then_some(value)
 }
 
-fn vote(step: &Step<'_, '_>, vote: &Vote, value: &Lanes) -> u64 {
+fn vote(step: &Executing<'_, '_>, vote: &Vote, value: &Lanes) -> u64 {
     let truth = value.truth(step.mask);
     match vote.mode {
         VoteMode::All => u64::from(truth == step.mask),
@@ -70,7 +70,7 @@ fn vote(step: &Step<'_, '_>, vote: &Vote, value: &Lanes) -> u64 {
     }
 }
 
-fn matched(step: &Step<'_, '_>, form: MatchForm, value: &Lanes) -> Vec<Val> {
+fn matched(step: &Executing<'_, '_>, form: MatchForm, value: &Lanes) -> Vec<Val> {
     if form == MatchForm::Any {
         let alike = |l: usize, o: usize| if value.get(o) == value.get(l) { 1 << o } else { 0 };
         let with = |l: usize| lanes(step.mask).fold(0, |m, o| m | alike(l, o));
@@ -80,7 +80,7 @@ fn matched(step: &Step<'_, '_>, form: MatchForm, value: &Lanes) -> Vec<Val> {
     vec![Val::same(if all { u64::from(step.mask) } else { 0 }), Val::same(u64::from(all))]
 }
 
-fn reduced(step: &Step<'_, '_>, redux: &Redux, value: &Lanes) -> Option<u64> {
+fn reduced(step: &Executing<'_, '_>, redux: &Redux, value: &Lanes) -> Option<u64> {
     let t = Int::of(match redux.ty {
         ReduxTy::B32 => Num::B32,
         ReduxTy::U32 => Num::U32,

@@ -6,7 +6,7 @@
 //! the kernel reads the last of them. A load of which a register is overwritten unread gets no such `mov`; one that
 //! `tcgen05.wait::ld` covers needs none.
 
-use super::Step;
+use super::Executing;
 use crate::Refusal;
 use crate::ptx::Statement;
 use crate::specialise::known::flow::effects;
@@ -14,7 +14,7 @@ use crate::specialise::warp::Unread;
 use moire_program::ir::{Op, Operand, Reg, Ty};
 
 /// Notes which loaded registers a statement reads and overwrites.
-pub(super) fn read_loaded(step: &mut Step<'_, '_>, statement: &Statement) -> Result<(), Refusal> {
+pub(super) fn read_loaded(step: &mut Executing<'_, '_>, statement: &Statement) -> Result<(), Refusal> {
     if step.state.loads.is_empty() {
         return Ok(());
     }
@@ -37,12 +37,12 @@ pub(super) fn read_loaded(step: &mut Step<'_, '_>, statement: &Statement) -> Res
 }
 
 /// Remembers a load into `registers`, for which `stands` stands in the residual program.
-pub(super) fn loaded(step: &mut Step<'_, '_>, registers: Vec<Reg>, stands: Reg) {
+pub(super) fn loaded(step: &mut Executing<'_, '_>, registers: Vec<Reg>, stands: Reg) {
     step.state.loads.push(Unread { stands, left: registers });
 }
 
 /// All loads of the warp so far are complete.
-pub(super) fn waited(step: &mut Step<'_, '_>) {
+pub(super) fn waited(step: &mut Executing<'_, '_>) {
     if step.mask == step.warp.here.lanes {
         step.state.loads.clear();
     }

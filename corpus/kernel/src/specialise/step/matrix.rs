@@ -1,6 +1,6 @@
 //! Matrices in shared memory: turns descriptors into footprints.
 
-use super::{Made, Step};
+use super::{Executing, Made};
 use crate::Refusal;
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::Descriptor;
@@ -8,7 +8,7 @@ use moire_program::tensor::{Extent, SharedMatrix};
 
 /// The footprint of a matrix, from its descriptor.
 pub(super) fn matrix_at(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     descriptor: &Descriptor,
     extent: Extent,
     made: &mut Made,
@@ -28,7 +28,7 @@ pub(super) fn matrix_at(
 
 /// The footprint of a matrix in the shared memory of the CTA.
 pub(super) fn matrix_of(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     matrix: SharedMatrix,
     extent: Extent,
     made: &mut Made,

@@ -1,6 +1,6 @@
 //! Runs one statement by some lanes of a warp in one state.
 //!
-//! Each file has the statements of one kind as functions on a [`Step`]. They read and write the state, emit items, and
+//! Each file has the statements of one kind as functions on a [`Executing`]. They read and write the state, emit items, and
 //! return how the run continues ([`Then`]). They never choose the next statement: `run` does.
 
 mod access;
@@ -46,7 +46,7 @@ pub(super) enum Then {
 }
 
 /// A statement that some lanes of a warp run in one state.
-pub(super) struct Step<'s, 'r> {
+pub(super) struct Executing<'s, 'r> {
     pub(super) warp: &'s mut Warp<'r>,
     pub(super) state: &'s mut State,
     /// The lanes that run the statement.
@@ -66,14 +66,14 @@ impl Made {
     }
 }
 
-impl<'r> Step<'_, 'r> {
+impl<'r> Executing<'_, 'r> {
     pub(super) fn round(&self) -> &'r Round<'r> {
         self.warp.round
     }
 
     /// The same statement by some of the lanes.
-    pub(super) fn only(&mut self, mask: u32) -> Step<'_, 'r> {
-        Step { warp: self.warp, state: self.state, mask }
+    pub(super) fn only(&mut self, mask: u32) -> Executing<'_, 'r> {
+        Executing { warp: self.warp, state: self.state, mask }
     }
 
     pub(super) fn line(&self) -> u32 {

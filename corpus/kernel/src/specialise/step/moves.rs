@@ -4,7 +4,7 @@
 use super::access::{Access, data, load, moved, store};
 use super::place::Place;
 use super::remote::remote_of;
-use super::{Step, Then};
+use super::{Executing, Then};
 use crate::Refusal;
 use crate::ptx::{self, Statement, Updated};
 use crate::specialise::item::Manner;
@@ -17,7 +17,11 @@ use moire_isa::operand::Address as At;
 use moire_isa::{Ld, LdMatrix, Ldu, St, StAsync, StBulk, StMatrix};
 use moire_program::ir::{Address, Operand, Reg, RemoteOrder, RemoteWrite, Scope, Space};
 
-pub(super) fn plain_load(step: &mut Step<'_, '_>, statement: &Statement, ld: &Ld) -> Result<Then, Refusal> {
+pub(super) fn plain_load(
+    step: &mut Executing<'_, '_>,
+    statement: &Statement,
+    ld: &Ld,
+) -> Result<Then, Refusal> {
     let (dst, _) = effects(statement);
     step.mask = step.guarded(statement.guard)?;
     if ld.space == kinds::Space::Param {
@@ -45,7 +49,7 @@ pub(super) fn plain_load(step: &mut Step<'_, '_>, statement: &Statement, ld: &Ld
 
 /// Runs `ldu`, which reads what nobody writes.
 pub(super) fn uniform_load(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     statement: &Statement,
     ldu: &Ldu,
 ) -> Result<Then, Refusal> {
@@ -64,7 +68,7 @@ pub(super) fn uniform_load(
 }
 
 /// Notes what a load reads that is right only for memory that nothing writes while the kernel runs.
-fn promised(step: &mut Step<'_, '_>, access: &Access, address: &Val) -> Result<(), Refusal> {
+fn promised(step: &mut Executing<'_, '_>, access: &Access, address: &Val) -> Result<(), Refusal> {
     let Place::In(mem, at) = step.place(access.space, address)? else { return Ok(()) };
     let (line, bytes) = (step.line(), u64::from(access.bytes(step)?));
     for lane in lanes(step.mask) {
@@ -74,7 +78,7 @@ fn promised(step: &mut Step<'_, '_>, access: &Access, address: &Val) -> Result<(
 }
 
 /// Runs a store of values that no operation has, such as special registers. Private memory is seen by no other lane.
-pub(super) fn plain_store(step: &mut Step<'_, '_>, st: &St) -> Result<Then, Refusal> {
+pub(super) fn plain_store(step: &mut Executing<'_, '_>, st: &St) -> Result<Then, Refusal> {
     let (Some(space), Some(ty)) = (ptx::space(st.space), ptx::ty(st.ty)) else { return Ok(Then::Next) };
     if st.src.has_sink() {
         return step.abstain(format!("`{}` of some elements is not interpreted", step.mnemonic()));
@@ -90,7 +94,7 @@ pub(super) fn plain_store(step: &mut Step<'_, '_>, st: &St) -> Result<Then, Refu
 
 /// Runs `atom` and `red` of vectors and of halves. Their values are not followed: as accesses they write these bytes.
 pub(super) fn updated(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     statement: &Statement,
     update: Updated<'_>,
 ) -> Result<Then, Refusal> {
@@ -118,7 +122,7 @@ pub(super) fn updated(
 }
 
 /// Runs `st.bulk`: a weak store of zeros to a range, as long as all lanes agree (PTX ISA 9.2, 9.7.9.14).
-pub(super) fn range(step: &mut Step<'_, '_>, st: &StBulk) -> Result<Then, Refusal> {
+pub(super) fn range(step: &mut Executing<'_, '_>, st: &StBulk) -> Result<Then, Refusal> {
     let (address, size) = (step.at(&st.addr), step.read(&st.bytes));
     let bytes = size.known().and_then(|l| l.one(step.mask)).and_then(|n| u32::try_from(n).ok());
     let (Some(bytes), Some(space)) = (bytes, ptx::space(st.space.into())) else {
@@ -133,7 +137,7 @@ pub(super) fn range(step: &mut Step<'_, '_>, st: &StBulk) -> Result<Then, Refusa
 }
 
 /// Runs `st.async` of a vector in one register. Its elements count as unknown.
-pub(super) fn vector_away(step: &mut Step<'_, '_>, st: &StAsync) -> Result<Then, Refusal> {
+pub(super) fn vector_away(step: &mut Executing<'_, '_>, st: &StAsync) -> Result<Then, Refusal> {
     let address = |at: &At| {
         let base = Operand::Reg(ptx::reg(&at.base)?);
         Some(Address { base, offset: i32::try_from(at.offset).ok()? })
@@ -150,7 +154,7 @@ pub(super) fn vector_away(step: &mut Step<'_, '_>, st: &StAsync) -> Result<Then,
     remote_of(step, &write, &values)
 }
 
-fn load_parameter(step: &mut Step<'_, '_>, dst: &[Reg], ld: &Ld) -> Result<Then, Refusal> {
+fn load_parameter(step: &mut Executing<'_, '_>, dst: &[Reg], ld: &Ld) -> Result<Then, Refusal> {
     let (line, size) = (step.line(), u64::from(ld.ty.bits() / 8));
     let at = step.at(&ld.addr.address);
     let at = at.known().and_then(|l| l.one(step.mask));
@@ -162,7 +166,7 @@ fn load_parameter(step: &mut Step<'_, '_>, dst: &[Reg], ld: &Ld) -> Result<Then,
     Ok(Then::Next)
 }
 
-fn parameter(step: &Step<'_, '_>, at: u64, size: u64) -> Val {
+fn parameter(step: &Executing<'_, '_>, at: u64, size: u64) -> Val {
     let found =
         step.round().map.params.iter().rposition(|p| *p <= at).filter(|_| (PARAMS..LOCALS).contains(&at));
     let Some(n) = found else { return Val::Unknown(Why::Computed(0)) };
@@ -206,7 +210,11 @@ impl From<&StMatrix> for Matrices {
 }
 
 /// Runs `ldmatrix` and `stmatrix`, which move matrices between shared memory and registers.
-pub(super) fn matrix(step: &mut Step<'_, '_>, statement: &Statement, of: Matrices) -> Result<Then, Refusal> {
+pub(super) fn matrix(
+    step: &mut Executing<'_, '_>,
+    statement: &Statement,
+    of: Matrices,
+) -> Result<Then, Refusal> {
     step.mask = step.guarded(statement.guard)?;
     if step.mask == 0 {
         return Ok(Then::Next);

@@ -1,6 +1,6 @@
 //! The known values of the operands of a statement.
 
-use super::Step;
+use super::Executing;
 use crate::Refusal;
 use crate::ptx::{self, Special, Variable};
 use crate::specialise::known::map::RANK_SHIFT;
@@ -12,7 +12,7 @@ use moire_program::ir::{Address, Operand, Reg};
 /// The global memory that the CTAs of a cooperative launch synchronise in. It starts as zero.
 const GRID_WORKSPACE: u64 = 0x1e00_0000_0000;
 
-impl Step<'_, '_> {
+impl Executing<'_, '_> {
     pub(super) fn value(&self, operand: Operand) -> Val {
         match operand {
             Operand::Reg(r) => self.state.env[r.index()].clone(),

@@ -3,7 +3,7 @@
 use super::access::moved;
 use super::followed::operand_left;
 use super::place::Place;
-use super::{Made, Step, Then};
+use super::{Executing, Made, Then};
 use crate::Refusal;
 use crate::specialise::item::{Content, Manner};
 use crate::specialise::known::value::{Base, Lanes, Val, Why};
@@ -14,7 +14,7 @@ use moire_program::ir::*;
 const STORED: usize = 4_000;
 
 pub(super) fn strong_load(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     op: &Op,
     dst: &[Reg],
     address: &Val,
@@ -45,7 +45,7 @@ pub(super) fn strong_load(
 }
 
 pub(super) fn strong_store(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     op: &Op,
     values: &[Val],
     address: &Val,
@@ -75,7 +75,7 @@ pub(super) fn strong_store(
     step.leave(Op::Store { order: *order, proxy: Proxy::Generic, space: *space, ty: *ty, addr, src }, made)
 }
 
-pub(super) fn update(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refusal> {
+pub(super) fn update(step: &mut Executing<'_, '_>, op: &Op) -> Result<Then, Refusal> {
     let Op::Rmw { red, order, scope, space, op: how, ty, dst, addr, a, b, .. } = op else {
         return Ok(Then::Next);
     };
@@ -141,7 +141,7 @@ fn relaxed_scope(order: LoadOrder) -> Option<Scope> {
 }
 
 /// The places of the lanes, if they differ.
-fn apart(step: &Step<'_, '_>, space: Space, address: &Val) -> Result<Option<(Mem, Lanes)>, Refusal> {
+fn apart(step: &Executing<'_, '_>, space: Space, address: &Val) -> Result<Option<(Mem, Lanes)>, Refusal> {
     match step.place(space, address)? {
         Place::In(mem, at) if at.one(step.mask).is_none() => Ok(Some((mem, at))),
         _ => Ok(None),
@@ -149,7 +149,7 @@ fn apart(step: &Step<'_, '_>, space: Space, address: &Val) -> Result<Option<(Mem
 }
 
 /// The word at an address on which all lanes agree. From the next round on, stores there keep their values.
-fn word(step: &mut Step<'_, '_>, space: Space, address: &Val, bytes: u32) -> Result<Touch, Refusal> {
+fn word(step: &mut Executing<'_, '_>, space: Space, address: &Val, bytes: u32) -> Result<Touch, Refusal> {
     match step.place(space, address)? {
         Place::In(mem, at) => match at.one(step.mask) {
             Some(at) => {
@@ -169,7 +169,7 @@ fn word(step: &mut Step<'_, '_>, space: Space, address: &Val, bytes: u32) -> Res
 }
 
 /// The value read from element `n`: a register of the exploration, or unknown if some warp stores data there.
-fn held(step: &mut Step<'_, '_>, word: &Touch, n: usize, bytes: u32, slot: Reg) -> Result<Val, Refusal> {
+fn held(step: &mut Executing<'_, '_>, word: &Touch, n: usize, bytes: u32, slot: Reg) -> Result<Val, Refusal> {
     let at = word.ranges.first().map_or(0, |r| r.0) + u64::from(bytes) * n as u64;
     let data = match word.mem {
         Mem::Shared(cta) => {
@@ -192,7 +192,7 @@ fn held(step: &mut Step<'_, '_>, word: &Touch, n: usize, bytes: u32, slot: Reg) 
 
 /// Tells other warps the value that element `n` gets, if the exploration knows it.
 fn holds(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     word: &Touch,
     n: usize,
     bytes: u32,

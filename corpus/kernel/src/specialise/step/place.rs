@@ -1,6 +1,6 @@
 //! Places in memory: resolves addresses of a state space.
 
-use super::Step;
+use super::Executing;
 use crate::Refusal;
 use crate::specialise::known::map::{LOCALS, PARAMS, RANK_SHIFT, SHARED_WINDOW};
 use crate::specialise::known::value::{Base, Lanes, Val};
@@ -16,7 +16,7 @@ pub(super) enum Place {
     Private,
 }
 
-impl Step<'_, '_> {
+impl Executing<'_, '_> {
     /// The CTA with this rank in the cluster.
     fn peer(&self, rank: u64) -> Option<u32> {
         usize::try_from(rank).ok().and_then(|r| self.warp.here.peers.get(r)).copied()

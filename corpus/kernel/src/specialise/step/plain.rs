@@ -3,7 +3,7 @@
 use super::arithmetic::{cut, results};
 use super::followed::followed;
 use super::moves::{matrix, plain_load, plain_store, range, uniform_load, updated, vector_away};
-use super::{Step, Then};
+use super::{Executing, Then};
 use crate::Refusal;
 use crate::ptx::{Sort, Statement, Sum, sort};
 use crate::specialise::known::arms::{ASSERT_FAIL, called};
@@ -12,7 +12,11 @@ use crate::specialise::known::value::{Val, Why};
 use crate::specialise::practice::Practice;
 use moire_isa::{Call, Instr, Value};
 
-pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, instr: &Instr) -> Result<Then, Refusal> {
+pub(super) fn plain(
+    step: &mut Executing<'_, '_>,
+    statement: &Statement,
+    instr: &Instr,
+) -> Result<Then, Refusal> {
     match sort(instr) {
         Sort::Computes(sum) => return computed(step, statement, instr, sum),
         Sort::Load(ld) => return plain_load(step, statement, ld),
@@ -54,7 +58,7 @@ pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, instr: &Inst
 }
 
 fn computed(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     statement: &Statement,
     instr: &Instr,
     sum: Sum<'_>,
@@ -107,14 +111,14 @@ fn exchanged(sum: Sum<'_>) -> Option<&Value> {
 }
 
 /// The lanes of an exchange meet, if they are known.
-fn meet(step: &mut Step<'_, '_>, statement: &Statement, mask: &Value) -> Result<(), Refusal> {
+fn meet(step: &mut Executing<'_, '_>, statement: &Statement, mask: &Value) -> Result<(), Refusal> {
     let Ok(here) = step.guarded(statement.guard) else { return Ok(()) };
     let named = step.only(here).read(mask).known().and_then(|m| m.one(here)).unwrap_or(0);
     step.meet(u32::try_from(named & 0xffff_ffff).unwrap_or(0) & here)
 }
 
 /// Runs a call. Those of functions of the module were inlined; two of the runtime are known.
-fn call(step: &mut Step<'_, '_>, call: &Call) -> Result<Then, Refusal> {
+fn call(step: &mut Executing<'_, '_>, call: &Call) -> Result<Then, Refusal> {
     match called(step.round().kernel, call) {
         Some("vprintf") => {
             step.note("printf is ignored: it is taken to touch no memory that other threads use");

@@ -3,21 +3,21 @@
 //! PTX ISA 9.2, 9.7.9.13 and 9.7.13.8.
 
 use super::place::Place;
-use super::{Made, Step, Then};
+use super::{Executing, Made, Then};
 use crate::Refusal;
 use crate::specialise::item::Content;
 use crate::specialise::known::value::{Val, lanes};
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
 
-pub(super) fn remote(step: &mut Step<'_, '_>, write: &RemoteWrite) -> Result<Then, Refusal> {
+pub(super) fn remote(step: &mut Executing<'_, '_>, write: &RemoteWrite) -> Result<Then, Refusal> {
     let values: Vec<Val> = write.src.iter().map(|s| step.value(*s)).collect();
     remote_of(step, write, &values)
 }
 
 /// Runs a remote write of the given values.
 pub(super) fn remote_of(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     write: &RemoteWrite,
     values: &[Val],
 ) -> Result<Then, Refusal> {
@@ -28,7 +28,7 @@ pub(super) fn remote_of(
 }
 
 fn remote_lane(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     write: &RemoteWrite,
     values: &[Val],
     lane: usize,

@@ -5,7 +5,7 @@
 //! PTX ISA 9.2, 9.7.9.25.
 
 use super::place::Place;
-use super::{Step, Then};
+use super::{Executing, Then};
 use crate::Refusal;
 use crate::specialise::item::{Item, Placed};
 use crate::specialise::known::value::{Lanes, Val, lanes};
@@ -14,7 +14,7 @@ use moire_program::ir::*;
 use std::collections::BTreeSet;
 
 /// Checks a commit, a wait or an arrival: no lane that copied may be missing.
-pub(super) fn grouped(step: &mut Step<'_, '_>, op: &AsyncCopy) -> Result<(), Refusal> {
+pub(super) fn grouped(step: &mut Executing<'_, '_>, op: &AsyncCopy) -> Result<(), Refusal> {
     let before = step.warp.copying.committed.unwrap_or(step.mask);
     if matches!(op, AsyncCopy::Commit) {
         step.warp.copying.committed = Some(before | step.mask);
@@ -28,7 +28,7 @@ pub(super) fn grouped(step: &mut Step<'_, '_>, op: &AsyncCopy) -> Result<(), Ref
 }
 
 /// The number of bytes that each lane reads.
-fn read_by_lane(step: &Step<'_, '_>, copy: &SmallCopy) -> Result<Lanes, Refusal> {
+fn read_by_lane(step: &Executing<'_, '_>, copy: &SmallCopy) -> Result<Lanes, Refusal> {
     let whole = u64::from(copy.bytes);
     let (operand, negated) = match copy.part {
         SmallPart::All => return Ok(Lanes::Same(whole)),
@@ -52,7 +52,7 @@ fn read_by_lane(step: &Step<'_, '_>, copy: &SmallCopy) -> Result<Lanes, Refusal>
     Ok(known.map(|v| v & 0xffff_ffff))
 }
 
-pub(super) fn small(step: &mut Step<'_, '_>, copy: &SmallCopy) -> Result<Then, Refusal> {
+pub(super) fn small(step: &mut Executing<'_, '_>, copy: &SmallCopy) -> Result<Then, Refusal> {
     if step.warp.copying.committed.is_some_and(|c| step.mask & !c != 0) {
         return step.abstain("`cp.async` by lanes that took no part in an earlier commit");
     }
@@ -80,7 +80,7 @@ pub(super) fn small(step: &mut Step<'_, '_>, copy: &SmallCopy) -> Result<Then, R
 }
 
 /// Joins the copy with the previous one, if the same lanes copy to other bytes.
-fn joined(step: &mut Step<'_, '_>, touches: &mut Vec<Touch>) -> bool {
+fn joined(step: &mut Executing<'_, '_>, touches: &mut Vec<Touch>) -> bool {
     let Some(Placed { item: Item::Op { op, touches: before }, lanes: theirs, .. }) =
         step.warp.out.items.last_mut()
     else {

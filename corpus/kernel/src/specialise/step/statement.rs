@@ -4,12 +4,12 @@ use super::instruction::instruction;
 use super::loaded::read_loaded;
 use super::plain::plain;
 use super::warpgroup::touch_registers;
-use super::{Step, Then};
+use super::{Executing, Then};
 use crate::Refusal;
 use crate::ptx::{Statement, What};
 
 /// Runs a statement by the lanes of the step for which its guard holds.
-pub(crate) fn statement(step: &mut Step<'_, '_>, statement: &Statement) -> Result<Then, Refusal> {
+pub(crate) fn statement(step: &mut Executing<'_, '_>, statement: &Statement) -> Result<Then, Refusal> {
     touch_registers(step, statement)?;
     read_loaded(step, statement)?;
     match &statement.what {

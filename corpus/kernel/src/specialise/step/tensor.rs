@@ -2,7 +2,7 @@
 
 use super::loaded::{loaded, waited};
 use super::matrix::matrix_at;
-use super::{Made, Step, Then};
+use super::{Executing, Made, Then};
 use crate::Refusal;
 use crate::specialise::item::Content;
 use crate::specialise::known::value::{Base, Val, Why};
@@ -11,7 +11,7 @@ use moire_program::ir::*;
 use moire_program::tensor::{InstructionDescriptor, copied_extent, factor_extent};
 
 /// Resolves an address in tensor memory.
-fn in_tensor(step: &Step<'_, '_>, addr: &Address) -> Result<Address, Refusal> {
+fn in_tensor(step: &Executing<'_, '_>, addr: &Address) -> Result<Address, Refusal> {
     let value = step.address(addr);
     if let Val::Based(Base::Register(r), l) = &value
         && let Some(offset) = l.one(step.mask)
@@ -23,7 +23,7 @@ fn in_tensor(step: &Step<'_, '_>, addr: &Address) -> Result<Address, Refusal> {
     step.abstain(format!("an address in tensor memory that depends on {}", step.warp.reason(&value)))
 }
 
-pub(super) fn tensor(step: &mut Step<'_, '_>, op: &Tcgen05) -> Result<Then, Refusal> {
+pub(super) fn tensor(step: &mut Executing<'_, '_>, op: &Tcgen05) -> Result<Then, Refusal> {
     let mut made = Made::default();
     let mut new = op.clone();
     match &mut new {
@@ -87,7 +87,7 @@ pub(super) fn tensor(step: &mut Step<'_, '_>, op: &Tcgen05) -> Result<Then, Refu
     step.leave(Op::Tcgen05(new), made)
 }
 
-fn product(step: &mut Step<'_, '_>, mma: &mut Mma, made: &mut Made) -> Result<(), Refusal> {
+fn product(step: &mut Executing<'_, '_>, mma: &mut Mma, made: &mut Made) -> Result<(), Refusal> {
     mma.d = in_tensor(step, &mma.d)?;
     let ProductShape::Packed(word) = mma.shape else {
         return step.abstain("a shape that is not an instruction descriptor");

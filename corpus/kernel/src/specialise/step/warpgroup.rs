@@ -5,7 +5,7 @@
 //! `wgmma.wait_group`), so an instruction that touches them leaves a `mov`. PTX ISA 9.2, 9.7.15.
 
 use super::matrix::matrix_of;
-use super::{Made, Step, Then};
+use super::{Executing, Made, Then};
 use crate::Refusal;
 use crate::ptx::{Statement, What};
 use crate::specialise::item::Item;
@@ -16,12 +16,12 @@ use moire_program::tensor::{Extent, Major, SharedMatrix};
 use std::collections::BTreeMap;
 
 /// The register that represents a class.
-fn stands_for(step: &mut Step<'_, '_>, class: usize) -> Result<Reg, Refusal> {
+fn stands_for(step: &mut Executing<'_, '_>, class: usize) -> Result<Reg, Refusal> {
     step.warp.spare(1 + class)
 }
 
 /// Emits a `mov` for each class of product registers that a statement touches.
-pub(super) fn touch_registers(step: &mut Step<'_, '_>, statement: &Statement) -> Result<(), Refusal> {
+pub(super) fn touch_registers(step: &mut Executing<'_, '_>, statement: &Statement) -> Result<(), Refusal> {
     if step.warp.classes.is_empty() || matches!(statement.what, What::Core(Op::Wgmma(_))) {
         return Ok(());
     }
@@ -47,7 +47,7 @@ pub(super) fn touch_registers(step: &mut Step<'_, '_>, statement: &Statement) ->
 }
 
 /// Whether the same `mov` was emitted since the last warpgroup instruction, with no branch in between.
-fn touched_before(step: &Step<'_, '_>, trace: &Op) -> bool {
+fn touched_before(step: &Executing<'_, '_>, trace: &Op) -> bool {
     let straight = |item: &&Item| match item {
         Item::Op { op, .. } => !matches!(**op, Op::Wgmma(_)),
         Item::Data { .. } => true,
@@ -57,7 +57,7 @@ fn touched_before(step: &Step<'_, '_>, trace: &Op) -> bool {
     before.any(|item| matches!(item, Item::Op { op, .. } if **op == *trace))
 }
 
-pub(super) fn warpgroup(step: &mut Step<'_, '_>, op: &Wgmma) -> Result<Then, Refusal> {
+pub(super) fn warpgroup(step: &mut Executing<'_, '_>, op: &Wgmma) -> Result<Then, Refusal> {
     let mut made = Made::default();
     let mut new = op.clone();
     if let Wgmma::Product(product) = &mut new {
@@ -81,7 +81,11 @@ pub(super) fn warpgroup(step: &mut Step<'_, '_>, op: &Wgmma) -> Result<Then, Ref
     step.leave(Op::Wgmma(new), made)
 }
 
-fn matrices(step: &mut Step<'_, '_>, product: &mut WgmmaProduct, made: &mut Made) -> Result<(), Refusal> {
+fn matrices(
+    step: &mut Executing<'_, '_>,
+    product: &mut WgmmaProduct,
+    made: &mut Made,
+) -> Result<(), Refusal> {
     let flipped = |from_end: usize| {
         let all = &product.immediates;
         let given = all.len() > 2;
@@ -101,7 +105,7 @@ fn matrices(step: &mut Step<'_, '_>, product: &mut WgmmaProduct, made: &mut Made
 }
 
 fn factor_at(
-    step: &mut Step<'_, '_>,
+    step: &mut Executing<'_, '_>,
     descriptor: &Descriptor,
     extent: Extent,
     made: &mut Made,
