@@ -17,6 +17,7 @@ mod contract;
 mod cost;
 mod families;
 mod fleet;
+mod genmc;
 mod kept;
 mod litmus;
 mod minimise;
@@ -56,6 +57,8 @@ enum Trial {
     Families(families::Families),
     /// Run the README's fleet with workers that are killed again and again: the digest may not change
     Fleet(fleet::Fleet),
+    /// Explore the families beside a built GenMC, in turns: seconds of processor time, executions
+    Genmc(genmc::Genmc),
     /// Run suites of litmus tests with published answers again and again: tests a second on one core
     Litmus(litmus::Litmus),
     /// Make findings of forty instructions smaller: a fleet, one worker, ddmin
@@ -88,6 +91,7 @@ pub fn run(bench: &Bench) -> Result<u8> {
         Trial::Contract(args) => contract::run(args),
         Trial::Families(args) => families::run(args),
         Trial::Fleet(args) => fleet::run(args),
+        Trial::Genmc(args) => genmc::run(args),
         Trial::Litmus(args) => litmus::run(args),
         Trial::Minimise(args) => minimise::run(args),
         Trial::Mutants(args) => mutants::run(args),

@@ -85,6 +85,7 @@ pub const FAMILIES: &[Family] = &[
         ..family([1, 3, 3, 4], ttas, |n| factorial(n) * factorial(n))
     },
     Family { name: "ticket", what: "threads at a ticket lock", ..family([1, 3, 4, 6], ticket, factorial) },
+    Family { name: "mcs", what: "threads at a queue lock", ..family([1, 2, 3, 4], mcs, chains) },
     Family {
         name: "seqlock",
         what: "readers of a sequence lock",
@@ -134,6 +135,17 @@ fn factorial(n: u64) -> u64 {
 fn rotations(n: u64) -> u64 {
     let failing = |k: u64| (k + 2..=n).fold(if k < n { k } else { 1 }, |all, _| all * (k + 1));
     (1..=n).map(failing).sum()
+}
+
+/// Counts the executions of `mcs`. The order of the exchanges falls into chains: a thread is in the chain of the one before
+/// if it came before that one left. In a chain of `m` threads each one but the last either sees its successor at once, or
+/// its swap fails and reads the exchange of any thread behind it in the chain: `m!` ways.
+fn chains(n: u64) -> u64 {
+    let mut ways = vec![1];
+    for all in 1..=n {
+        ways.push((1..=all).zip(ways.iter().rev()).map(|(m, rest)| factorial(m) * rest).sum());
+    }
+    factorial(n) * ways.last().copied().unwrap_or(1)
 }
 
 /// Writes a program with one thread for each body, each in its own CTA.
@@ -297,6 +309,35 @@ fn ticketed(i: usize) -> String {
          {} add.u32 t, t, 1; st.release.gpu.u32 [serving], t;",
         critical(i)
     )
+}
+
+/// Writes the lock of Mellor-Crummey and Scott: `tail` is the last thread that came, plus one; each thread waits for a word
+/// of its own, and its successor tells it its name in another one.
+fn mcs(n: usize) -> String {
+    let others =
+        |i: usize, text: &dyn Fn(usize) -> String| (0..n).filter(|j| *j != i).map(text).collect::<String>();
+    let body = |i: usize| {
+        let asked = |reg: &str, to: char| {
+            others(i, &|j| format!("setp.eq.u32 q, {reg}, {}; @q bra {to}{j}; ", j + 1))
+        };
+        let tells = others(i, &|j| format!("A{j}: st.release.gpu.u32 [next{j}], {}; bra WAIT; ", i + 1));
+        let hands = others(i, &|j| format!("B{j}: st.release.gpu.u32 [held{j}], 0; bra END; "));
+        format!(
+            "st.relaxed.gpu.u32 [held{i}], 1; atom.acq_rel.gpu.exch.b32 p, [tail], {}; setp.eq.u32 q, p, 0; @q bra CS; \
+             {}exit; {tells}WAIT: ld.acquire.gpu.u32 w, [held{i}]; setp.ne.u32 q, w, 0; @q bra WAIT; CS: {} \
+             ld.acquire.gpu.u32 x, [next{i}]; setp.ne.u32 q, x, 0; @q bra HAVE; \
+             atom.release.gpu.cas.b32 s, [tail], {}, 0; setp.eq.u32 q, s, {}; @q bra END; \
+             NEXT: ld.acquire.gpu.u32 x, [next{i}]; setp.eq.u32 q, x, 0; @q bra NEXT; HAVE: {}exit; {hands}END: exit;",
+            i + 1,
+            asked("p", 'A'),
+            critical(i),
+            i + 1,
+            i + 1,
+            asked("x", 'B'),
+        )
+    };
+    let locations = names(&["tail", "cs"]).into_iter().chain(array("next", n)).chain(array("held", n));
+    program("mcs", n, &locations.collect::<Vec<_>>(), &bodies(n, body), &alone(n))
 }
 
 /// Writes one writer with two rounds, and `n` readers. A reader starts over unless it reads the same even count before
