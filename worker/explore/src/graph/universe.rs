@@ -15,7 +15,10 @@ use moire_program::ir::ThreadId;
 use rustc_hash::FxHashMap;
 
 /// Most universes that are recognised when they come again.
-const MAX_NAMES: usize = 4_096;
+const MAX_NAMES: usize = 65_536;
+
+/// Most events of one thread and position that differ in what is fixed about them.
+const MAX_FORMS: usize = 64;
 
 /// The events known to happen, as rows of bits.
 #[derive(Clone, Debug)]
@@ -38,8 +41,11 @@ pub(crate) struct Universe<const W: usize> {
     identities: Vec<u64>,
     /// What the static relations in the engine's rows were entered for, event by event.
     entered: Vec<u64>,
-    /// By name and event that comes next: the events there were, with the name each led to.
-    known: FxHashMap<(u64, Option<ThreadId>, u16), Vec<(Emitted, u64)>>,
+    /// By thread and position: the events there were, each with a number.
+    forms: FxHashMap<(Option<ThreadId>, u16), Vec<(Emitted, u32)>>,
+    next_form: u32,
+    /// By name and number of the event that comes next: the name they led to.
+    known: FxHashMap<(u64, u32), u64>,
     next_name: u64,
 }
 
@@ -55,6 +61,8 @@ impl<const W: usize> Universe<W> {
             names: Table::default(),
             identities: Vec::new(),
             entered: Vec::new(),
+            forms: FxHashMap::default(),
+            next_form: 0,
             known: FxHashMap::default(),
             next_name: 0,
         }
@@ -152,16 +160,29 @@ impl<const W: usize> Universe<W> {
     }
 
     fn named(&mut self, event: &Event) -> u64 {
-        let key = (self.name(), event.thread, event.emitted.index);
-        let fixed = Emitted { value: None, ..event.emitted.clone() };
-        if let Some((_, name)) = self.known.get(&key).and_then(|all| all.iter().find(|k| k.0 == fixed)) {
-            return *name;
+        let form = self.form(event);
+        let next = form.and_then(|form| self.known.get(&(self.name(), form)).copied());
+        next.unwrap_or_else(|| {
+            let before = self.name();
+            self.next_name += 1;
+            if let Some(form) = form.filter(|_| self.known.len() < MAX_NAMES) {
+                self.known.insert((before, form), self.next_name);
+            }
+            self.next_name
+        })
+    }
+
+    /// The number of all that is fixed about an event; `None` if it has none.
+    fn form(&mut self, event: &Event) -> Option<u32> {
+        let there = self.forms.entry((event.thread, event.emitted.index)).or_default();
+        if let Some((_, form)) = there.iter().find(|known| known.0.has_form_of(&event.emitted)) {
+            return Some(*form);
         }
-        self.next_name += 1;
-        if self.next_name <= MAX_NAMES as u64 {
-            self.known.entry(key).or_default().push((fixed, self.next_name));
-        }
-        self.next_name
+        (there.len() < MAX_FORMS).then(|| {
+            self.next_form += 1;
+            there.push((event.emitted.clone(), self.next_form));
+            self.next_form
+        })
     }
 }
 

@@ -127,6 +127,16 @@ impl Emitted {
         self.labels >> set & 1 == 1
     }
 
+    /// Whether the two differ in the value written alone.
+    pub(crate) fn has_form_of(&self, other: &Emitted) -> bool {
+        let Emitted { index, unit, pc, line, kind, labels, scope, access, value: _, needs, .. } = self;
+        let Emitted { mate, detached, ctas, lanes, family, token, .. } = self;
+        (index, unit, pc, line, kind, labels, scope)
+            == (&other.index, &other.unit, &other.pc, &other.line, &other.kind, &other.labels, &other.scope)
+            && (access, needs, mate, detached) == (&other.access, &other.needs, &other.mate, &other.detached)
+            && (ctas, lanes, family, token) == (&other.ctas, &other.lanes, &other.family, &other.token)
+    }
+
     /// The index of the read half, of the write half of a read-modify-write.
     pub(crate) fn mate(&self) -> Option<u16> {
         self.mate.map(|m| m.read)
