@@ -4,7 +4,7 @@ use super::Search;
 use super::allocator::wrongs;
 use super::barriers::Phases;
 use super::event::{Path, Stop, VEIL};
-use super::history::{Histories, History};
+use super::history::Histories;
 use super::judge::{Execution, Graph};
 use super::pairs::{Pairs, members};
 use super::scene::Scenery;
@@ -115,7 +115,7 @@ fn shown(value: u128) -> u128 {
 fn waits_for_nothing(path: &Path, past: &Histories) -> bool {
     let Stop::Spin(since) = path.stop else { return false };
     let asked = path.events.get(since).and_then(|e| e.count.as_ref());
-    asked.is_some_and(|count| !past.get(&count.object).is_some_and(History::valid))
+    asked.is_some_and(|count| !past.get(&count.object).is_some_and(|history| history.valid()))
 }
 
 /// How a path ends, in the words of a key.

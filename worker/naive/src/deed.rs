@@ -1,7 +1,7 @@
 //! What one event does to an mbarrier. Which deeds fit together is decided by `history`.
 
 /// What one event does to an mbarrier.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Deed {
     Init(u64),
     Inval,
@@ -31,7 +31,7 @@ impl Deed {
 }
 
 /// An event on an mbarrier: instance and offset of the object, and what is done to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Count {
     pub(super) object: (usize, u32),
     pub(super) deed: Deed,

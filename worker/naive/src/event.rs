@@ -75,7 +75,7 @@ pub(super) struct Event {
     /// Lanes that take part.
     pub(super) lanes: u32,
     /// Branches that have parted the lanes and whose arms have not joined, and whether it is in the second arm.
-    pub(super) arms: Vec<(usize, bool)>,
+    pub(super) arms: Arms,
     /// Its part in an asynchronous instruction, those of the tensor cores aside.
     pub(super) motion: Option<Motion>,
     /// Of a proxy fence: the accesses it covers, if not all.
@@ -86,6 +86,9 @@ pub(super) struct Event {
     pub(super) token: Events,
     pub(super) token_nearest: Events,
 }
+
+/// Branches, and whether it is in the second arm.
+pub(super) type Arms = Vec<(usize, bool)>;
 
 impl Event {
     /// Whether it is asynchronous, and so outside program order.

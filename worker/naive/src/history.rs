@@ -1,21 +1,29 @@
 //! Mbarrier objects of one candidate: every order in which the operations on one object can take place, run literally.
 //!
 //! The object is a small machine: expected and pending arrivals, transactions, phase. An order of all operations on it fits
-//! the candidate if it agrees with program order and the machine gives every answer that the paths assume. Orders that
-//! mean the same are not recognised here; executions that differ only in them have one key and are merged by it.
-//! (PTX ISA 9.2, 9.7.13.15, layout v0.)
+//! the candidate if it agrees with program order and the machine gives every answer that the paths assume. Where orders
+//! with the same phases, answers and end are all those that keep layers of operations in turn, one history stands for them,
+//! whose operations are ordered by layer: a cycle through it is one through each of them, and without a cycle one of them
+//! has none either. All other orders stand for themselves; executions that differ only in them have one key and are
+//! merged by it. (PTX ISA 9.2, 9.7.13.15, layout v0.)
 
 use super::barriers::At;
 use super::deed::{Count, Deed};
-use super::event::{Event, Path, Refusal};
+use super::event::{Arms, Event, Path, Refusal};
 use moire_execution::leaf::flag;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// Most orders of one object that are run.
 const ORDERS: usize = 5_000;
+/// Most operations that are run in all of them, and in orders that end with an answer that no path assumes.
+const STEPS: usize = 100_000;
+/// Most operations on one object of which orders are put together.
+const TOGETHER: usize = 12;
 
 /// One operation as it took place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Took {
     pub(super) at: At,
     pub(super) deed: Deed,
@@ -27,15 +35,18 @@ pub(super) struct Took {
     pub(super) valid: bool,
 }
 
-/// The operations on one object, in order, and the state they lead to.
+/// The operations on one object, in an order, and the state they lead to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     pub(super) steps: Vec<Took>,
     pub(super) flags: BTreeSet<&'static str>,
     machine: Machine,
+    /// Pairs of operations of which the first comes first in each order that this one stands for.
+    order: BTreeSet<(At, At)>,
+    meaning: OnceCell<Meaning>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Machine {
     era: u16,
     valid: bool,
@@ -49,14 +60,27 @@ struct Machine {
 type Todo<'a> = (At, &'a Count, &'a Event);
 
 /// The histories of all objects.
-pub(super) type Histories = BTreeMap<(usize, u32), History>;
+pub(super) type Histories = BTreeMap<(usize, u32), Rc<History>>;
+
+/// Every history of each object.
+pub(super) type Orders = BTreeMap<(usize, u32), Vec<Rc<History>>>;
 
 impl History {
-    /// Runs the next operation. `None` if its answer is not the one that the path assumes.
+    /// The history with one more operation behind all others. `None` if its answer is not the one that the path assumes.
     pub(super) fn then(&self, at: At, count: &Count) -> Option<History> {
-        let mut next = self.clone();
-        next.flags.extend(count.wrong);
-        let m = &mut next.machine;
+        let mut next = History { meaning: OnceCell::new(), ..self.clone() };
+        next.order.extend(self.steps.iter().map(|before| (before.at, at)));
+        next.take(at, count).then_some(next)
+    }
+
+    /// Relates the operations.
+    pub(super) fn meaning(&self) -> &Meaning {
+        self.meaning.get_or_init(|| meaning(self))
+    }
+
+    /// Runs the next operation. Whether its answer is the one that the path assumes; if not, nothing has changed.
+    fn take(&mut self, at: At, count: &Count) -> bool {
+        let m = &mut self.machine;
         let mut step = Took { at, deed: count.deed.clone(), era: m.era, level: 1, valid: m.valid };
         if m.valid {
             step.level = 1 + m.phase;
@@ -73,20 +97,21 @@ impl History {
             Deed::Ask { odd, answer } => {
                 let is = m.valid && (m.phase % 2 == 1) != odd;
                 if is != answer {
-                    return None;
+                    return false;
                 }
             }
             Deed::Add { reported, .. } => {
                 if reported.is_some_and(|r| r != u128::from(step.level - 1)) {
-                    return None;
+                    return false;
                 }
                 if m.valid {
-                    next.add(&count.deed);
+                    self.add(&count.deed);
                 }
             }
         }
-        next.steps.push(step);
-        Some(next)
+        self.flags.extend(count.wrong);
+        self.steps.push(step);
+        true
     }
 
     fn add(&mut self, deed: &Deed) {
@@ -122,8 +147,11 @@ impl History {
     }
 }
 
+/// A cache: by the operations on an object and what orders those of one thread, their histories.
+pub(super) type Ordered = RefCell<BTreeMap<Vec<(At, Count, bool, Arms)>, Vec<Rc<History>>>>;
+
 /// Every way to order the operations on each object, by object.
-pub(super) fn orders(paths: &[&Path]) -> Result<BTreeMap<(usize, u32), Vec<History>>, Refusal> {
+pub(super) fn orders(paths: &[&Path], known: &Ordered) -> Result<Orders, Refusal> {
     let mut uses: BTreeMap<(usize, u32), Vec<Vec<Todo<'_>>>> = BTreeMap::new();
     for (t, path) in paths.iter().enumerate() {
         for (i, event) in path.kept().iter().enumerate() {
@@ -134,24 +162,101 @@ pub(super) fn orders(paths: &[&Path]) -> Result<BTreeMap<(usize, u32), Vec<Histo
     }
     let mut out = BTreeMap::new();
     for (object, threads) in uses {
-        let mut ways = Vec::new();
-        let mut done: Vec<Vec<bool>> = threads.iter().map(|t| vec![false; t.len()]).collect();
-        extend(&History::default(), &threads, &mut done, &mut ways)?;
+        let told = |(at, count, event): &Todo<'_>| (*at, (*count).clone(), event.loose(), event.arms.clone());
+        let key = threads.iter().flatten().map(told).collect();
+        let found = known.borrow().get(&key).cloned();
+        let ways = match found {
+            Some(ways) => ways,
+            None => {
+                let ways = all_orders(&threads)?;
+                known.borrow_mut().insert(key, ways.clone());
+                ways
+            }
+        };
         out.insert(object, ways);
     }
     Ok(out)
 }
 
+fn all_orders(threads: &[Vec<Todo<'_>>]) -> Result<Vec<Rc<History>>, Refusal> {
+    let mut alike = Alike::new();
+    let mut done: Vec<Vec<bool>> = threads.iter().map(|t| vec![false; t.len()]).collect();
+    extend(&mut History::default(), threads, &mut done, (&mut alike, &mut 0, &mut 0))?;
+    Ok(alike.into_iter().flat_map(together).map(Rc::new).collect())
+}
+
+/// Orders with the same phases, answers, flags and end: their operations by place, and the order of each.
+type Alike = BTreeMap<(Vec<Took>, BTreeSet<&'static str>, Machine), Vec<Vec<At>>>;
+
+/// The histories that stand for orders that are alike.
+fn together(
+    ((steps, flags, machine), ways): ((Vec<Took>, BTreeSet<&'static str>, Machine), Vec<Vec<At>>),
+) -> Vec<History> {
+    let history = |way: &[At], order: BTreeSet<(At, At)>| {
+        let step = |at: &At| steps.iter().find(|step| step.at == *at).cloned();
+        let steps = way.iter().filter_map(step).collect();
+        History { steps, flags: flags.clone(), machine: machine.clone(), order, meaning: OnceCell::new() }
+    };
+    if let Some(before) = layers(&steps, &ways) {
+        let all = (0..steps.len()).flat_map(|a| (0..steps.len()).map(move |b| (a, b)));
+        let first = all.filter(|(a, b)| before[*b] >> a & 1 == 1);
+        let order = first.map(|(a, b)| (steps[a].at, steps[b].at)).collect();
+        return vec![history(&ways[0], order)];
+    }
+    let pairs = |way: &[At]| {
+        way.iter().enumerate().flat_map(|(i, a)| way[i + 1..].iter().map(move |b| (*a, *b))).collect()
+    };
+    ways.iter().map(|way| history(way, pairs(way))).collect()
+}
+
+/// For each operation those before it in all of these orders, a bit each, if the orders are all that keep layers of
+/// operations in turn. A cycle through layers and through a transitive relation has no more than two steps, so models that
+/// ask for such cycles alone miss none.
+fn layers(steps: &[Took], ways: &[Vec<At>]) -> Option<Vec<usize>> {
+    let n = steps.len();
+    if n > TOGETHER {
+        return None;
+    }
+    let mut before = vec![(1usize << n) - 1; n];
+    for way in ways {
+        let mut done = 0;
+        for at in way {
+            let i = steps.iter().position(|step| step.at == *at)?;
+            before[i] &= done;
+            done |= 1 << i;
+        }
+    }
+    let beside = |a: usize, b: usize| before[a] >> b & 1 == 0 && before[b] >> a & 1 == 0;
+    let joined = |a: usize, b: usize| (0..n).all(|c| beside(a, c) == beside(b, c));
+    let layered = (0..n).all(|a| (0..n).all(|b| !beside(a, b) || joined(a, b)));
+    (layered && extensions(&before) == ways.len()).then_some(before)
+}
+
+/// The number of orders in which each operation comes after those before it.
+fn extensions(before: &[usize]) -> usize {
+    // By set of operations that took place: the orders of them.
+    let mut ways = vec![0usize; 1 << before.len()];
+    ways[0] = 1;
+    for done in 0..ways.len() {
+        for (i, first) in before.iter().enumerate() {
+            if done >> i & 1 == 0 && first & !done == 0 {
+                ways[done | 1 << i] += ways[done];
+            }
+        }
+    }
+    ways[ways.len() - 1]
+}
+
 /// Every choice of one history for each object, while `possible` holds of those chosen so far.
 pub(super) fn histories(
-    orders: &BTreeMap<(usize, u32), Vec<History>>,
+    orders: &Orders,
     possible: &dyn Fn(&Histories) -> bool,
 ) -> Result<Vec<Histories>, Refusal> {
     let mut out = vec![Histories::new()];
     for (object, ways) in orders {
-        let with = |h: &Histories, way: &History| {
+        let with = |h: &Histories, way: &Rc<History>| {
             let mut h = h.clone();
-            h.insert(*object, way.clone());
+            h.insert(*object, Rc::clone(way));
             h
         };
         let longer = out.iter().flat_map(|h| ways.iter().map(move |way| with(h, way)));
@@ -164,16 +269,23 @@ pub(super) fn histories(
 }
 
 fn extend(
-    now: &History,
+    now: &mut History,
     threads: &[Vec<Todo<'_>>],
     done: &mut Vec<Vec<bool>>,
-    out: &mut Vec<History>,
+    (alike, found, steps): (&mut Alike, &mut usize, &mut usize),
 ) -> Result<(), Refusal> {
+    *steps += 1;
+    if *steps > STEPS {
+        return Err(Refusal::TooMany("orders of operations on mbarriers"));
+    }
     if done.iter().flatten().all(|d| *d) {
-        let mut way = now.clone();
-        way.finish();
-        out.push(way);
-        return if out.len() > ORDERS {
+        let mut end = now.clone();
+        end.finish();
+        let way = end.steps.iter().map(|step| step.at).collect();
+        end.steps.sort();
+        alike.entry((end.steps, end.flags, end.machine)).or_default().push(way);
+        *found += 1;
+        return if *found > ORDERS {
             Err(Refusal::TooMany("orders of operations on mbarriers"))
         } else {
             Ok(())
@@ -188,10 +300,14 @@ fn extend(
             if done[t][i] || held {
                 continue;
             }
-            if let Some(next) = now.then(at, count) {
+            let (machine, flags) = (now.machine.clone(), now.flags.clone());
+            if now.take(at, count) {
                 done[t][i] = true;
-                extend(&next, threads, done, out)?;
+                let result = extend(now, threads, done, (alike, found, steps));
                 done[t][i] = false;
+                now.steps.pop();
+                (now.machine, now.flags) = (machine, flags);
+                result?;
             }
         }
     }
@@ -213,13 +329,12 @@ pub(super) struct Meaning {
 }
 
 /// Relates the operations of a history.
-pub(super) fn meaning(history: &History) -> Meaning {
-    let mut out = Meaning::default();
+fn meaning(history: &History) -> Meaning {
+    let mut out = Meaning { order: history.order.clone(), ..Meaning::default() };
     let ends = |s: &Took| matches!(s.deed, Deed::Init(_) | Deed::Inval);
     let adds = |s: &Took| matches!(s.deed, Deed::Add { .. });
     for (i, a) in history.steps.iter().enumerate() {
         for b in &history.steps[i + 1..] {
-            out.order.insert((a.at, b.at));
             let next_end = ends(b) && b.era == a.era + 1;
             if matches!(a.deed, Deed::Init(_)) && (b.era == a.era || next_end) {
                 out.life.insert((a.at, b.at));
@@ -254,4 +369,23 @@ pub(super) fn meaning(history: &History) -> Meaning {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_stand_for_each_other_only_if_layers_give_all_of_them() {
+        let (a, b, c) = ((0, 0), (1, 0), (2, 0));
+        let took = |at| Took { at, deed: Deed::Inval, era: 1, level: 1, valid: true };
+        let steps = [a, b, c].map(took);
+        let of = |ways: &[[At; 3]]| layers(&steps, &ways.iter().map(|way| way.to_vec()).collect::<Vec<_>>());
+        assert_eq!(of(&[[a, b, c], [a, c, b]]), Some(vec![0, 1, 1]));
+        assert_eq!(of(&[[a, b, c]]), Some(vec![0, 1, 3]));
+        let all = [[a, b, c], [a, c, b], [b, a, c], [b, c, a], [c, a, b], [c, b, a]];
+        assert_eq!(of(&all), Some(vec![0, 0, 0]));
+        assert_eq!(of(&all[1..]), None, "one order is missing");
+        assert_eq!(of(&[[a, b, c], [a, c, b], [c, a, b]]), None, "b follows a, but c is in no layer");
+    }
 }

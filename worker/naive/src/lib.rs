@@ -57,7 +57,7 @@ use barriers::{Dealt, Phases, Scene};
 use choices::{Choices, Known, Pruning, Slot};
 use event::{Barrier, Event, Path, Refusal, Stop};
 use exchange::Pool;
-use history::{Histories, Meaning, histories, meaning, orders};
+use history::{Histories, Meaning, Ordered, Orders, histories, orders};
 use judge::{Constants, Execution, Graph, Judge};
 use moire_cat::Model;
 use moire_cat::contract::{
@@ -74,6 +74,7 @@ use state::{Domain, Paths, Rules, Runner};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 /// Limits of one enumeration: how many of each it looks at before it gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,6 +213,7 @@ struct Search<'a> {
     control_meets: bool,
     readings: Readings,
     dealt: Dealt,
+    ordered: Ordered,
     summary: Cell<NaiveSummary>,
     /// Only counts the candidates.
     weighs: bool,
@@ -240,6 +242,7 @@ impl<'a> Search<'a> {
                 exited: settings.exited_lanes == ExitedLanes::Awaited,
             },
             dealt: Dealt::default(),
+            ordered: Ordered::default(),
             summary: Cell::default(),
             weighs: false,
         })
@@ -361,6 +364,13 @@ impl<'a> Search<'a> {
         visitor: &mut dyn FnMut(LeafFacts) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, Skip> {
         let paths: Vec<&Path> = chosen.iter().map(|v| &v.path).collect();
+        let too_many = Skip::TooMany("events of an execution");
+        let scenery = Scenery::new(self.program, &self.memory, &paths, false).ok_or(too_many)?;
+        let orders = orders(&paths, &self.ordered)?;
+        if orders.values().any(Vec::is_empty) {
+            self.judged(1)?;
+            return Ok(ControlFlow::Continue(()));
+        }
         let readings = self.readings;
         let scene = Scene {
             program: self.program,
@@ -375,8 +385,6 @@ impl<'a> Search<'a> {
             self.count(weight)?;
             return Ok(ControlFlow::Continue(()));
         }
-        let too_many = Skip::TooMany("events of an execution");
-        let scenery = Scenery::new(self.program, &self.memory, &paths, false).ok_or(too_many)?;
         let shape: Vec<usize> = chosen.iter().map(|v| v.shape).collect();
         // Different orders on mbarriers may lead to one key.
         let mut found: BTreeMap<LeafKey, LeafFacts> = BTreeMap::new();
@@ -385,11 +393,11 @@ impl<'a> Search<'a> {
             let constants = self.judge.fixed(&graph);
             (graph, constants, Known::default())
         });
-        let todo = self.stages(chosen, &paths, (&scenery, graph), &all_phases)?;
+        let todo = self.stages(chosen, (&paths, &orders), (&scenery, graph), &all_phases)?;
         for (phases, past) in &todo {
             let mut graph = graph.clone();
             scenery.set_phases(&mut graph, phases);
-            let meant: Vec<Meaning> = past.values().map(meaning).collect();
+            let meant: Vec<&Meaning> = past.values().map(|history| history.meaning()).collect();
             scenery.set_histories(&mut graph, &meant);
             let needs = scenery.needs(&graph, phases, &paths, self.control_meets);
             let needs = needs.or(&scenery.answered(&meant, graph.n));
@@ -468,11 +476,11 @@ impl<'a> Search<'a> {
     fn stages<'p>(
         &self,
         chosen: &[&Variant],
-        paths: &[&Path],
+        (paths, orders): (&[&Path], &Orders),
         (scenery, graph): (&Scenery<'_>, &Graph),
         all_phases: &'p [Phases],
     ) -> Result<Vec<(&'p Phases, Histories)>, Skip> {
-        let (orders, combos) = (orders(paths)?, failing(chosen));
+        let combos = failing(chosen);
         let mut out = Vec::new();
         for phases in all_phases {
             let needs = scenery.needs(graph, phases, paths, self.control_meets);
@@ -482,10 +490,10 @@ impl<'a> Search<'a> {
                 if !combos.iter().any(|paths| ask_on(past, paths)) {
                     return false;
                 }
-                let meant: Vec<Meaning> = past.values().map(meaning).collect();
+                let meant: Vec<&Meaning> = past.values().map(|history| history.meaning()).collect();
                 needs.or(&scenery.answered(&meant, graph.n)).acyclic()
             };
-            out.extend(histories(&orders, &possible)?.into_iter().map(|past| (phases, past)));
+            out.extend(histories(orders, &possible)?.into_iter().map(|past| (phases, past)));
         }
         Ok(out)
     }
@@ -558,7 +566,7 @@ impl<'a> Search<'a> {
         }
         for paths in failing(chosen) {
             let Some(asked) = asked_in_vain(past, &paths) else { continue };
-            let meant: Vec<Meaning> = asked.values().map(meaning).collect();
+            let meant: Vec<&Meaning> = asked.values().map(|history| history.meaning()).collect();
             let too_many = Skip::TooMany("events of an execution");
             let scenery = Scenery::new(self.program, &self.memory, &paths, true).ok_or(too_many)?;
             let mut graph = scenery.graph(self.memory.cells.len());
@@ -622,7 +630,7 @@ fn ask_on(past: &Histories, paths: &[&Path]) -> bool {
             let Some(count) = &event.count else { continue };
             let Some(history) = now.get_mut(&count.object) else { continue };
             match history.then((t, i), count) {
-                Some(next) => *history = next,
+                Some(next) => *history = Rc::new(next),
                 None => return false,
             }
         }
@@ -638,7 +646,7 @@ fn asked_in_vain(past: &Histories, paths: &[&Path]) -> Option<Histories> {
         for (i, event) in path.events.iter().enumerate().skip(since) {
             if let Some(count) = &event.count {
                 let history = out.entry(count.object).or_default();
-                *history = history.then((t, i), count)?;
+                *history = Rc::new(history.then((t, i), count)?);
             }
         }
     }

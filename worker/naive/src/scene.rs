@@ -307,10 +307,10 @@ impl<'a> Scenery<'a> {
     }
 
     /// Enters what the histories of the mbarriers mean.
-    pub(super) fn set_histories(&self, graph: &mut Graph, meaning: &[Meaning]) {
+    pub(super) fn set_histories(&self, graph: &mut Graph, meaning: &[&Meaning]) {
         let pairs = |of: &dyn Fn(&Meaning) -> &BTreeSet<(At, At)>| {
             let mut out = Pairs::none(graph.n);
-            for (a, b) in meaning.iter().flat_map(of) {
+            for (a, b) in meaning.iter().flat_map(|m| of(m)) {
                 if let Some((a, b)) = self.find(a.0, a.1).zip(self.find(b.0, b.1)) {
                     out.add(a, b);
                 }
@@ -332,7 +332,7 @@ impl<'a> Scenery<'a> {
     }
 
     /// Events that had to happen for the answers of mbarriers.
-    pub(super) fn answered(&self, meaning: &[Meaning], n: usize) -> Pairs {
+    pub(super) fn answered(&self, meaning: &[&Meaning], n: usize) -> Pairs {
         let mut out = Pairs::none(n);
         for (a, b) in meaning.iter().flat_map(|m| &m.needs) {
             if let Some((a, b)) = self.find(a.0, a.1).zip(self.find(b.0, b.1)) {
