@@ -25,16 +25,16 @@ const SIZES: [(&str, &[usize]); 16] = [
     ("nw1r", &[9]),
     ("readers", &[18]),
     ("ainc", &[9]),
-    ("casrot", &[8]),
+    ("casrot", &[11]),
     ("lastzero", &[14]),
     ("lbawait", &[12]),
     ("iriw", &[4]),
     ("ttas", &[4, 5]),
     ("ticket", &[6, 7]),
     ("mcs", &[3, 4]),
-    ("seqlock", &[4]),
+    ("seqlock", &[7]),
     ("mpmc", &[8]),
-    ("lbticket", &[4]),
+    ("lbticket", &[5]),
 ];
 
 #[derive(Debug, clap::Args)]
