@@ -37,13 +37,21 @@ pub fn has_loops(program: &Program) -> bool {
 pub fn free(program: &Program) -> Vec<(String, u32)> {
     let mut out: Vec<(String, u32)> = Vec::new();
     for instr in program.threads.iter().flat_map(|t| &t.body) {
-        let Op::Control(Control::Repeat(Trips::Free { name, least })) = &instr.op else { continue };
+        let Op::Control(Control::Repeat(Trips::Free { name, least, .. })) = &instr.op else { continue };
         match out.iter_mut().find(|(known, _)| known == name) {
             Some((_, known)) => *known = (*known).max(*least),
             None => out.push((name.clone(), *least)),
         }
     }
     out
+}
+
+/// The name of a free number.
+fn name(trips: &Trips) -> Option<&str> {
+    match trips {
+        Trips::Free { name, .. } => Some(name),
+        Trips::Number(_) => None,
+    }
 }
 
 /// The loops of a thread in the order of their starts.
@@ -60,8 +68,7 @@ pub fn loops(thread: &Thread) -> Result<Vec<Loop>, Refusal> {
             return Err(refuse("a loop with a guard", instr));
         }
         if let Some(trips) = opens {
-            let name = |l: &usize| -> &Trips { &out[*l].trips };
-            let itself = matches!(trips, Trips::Free { .. }) && open.iter().any(|l| name(l) == trips);
+            let itself = name(trips).is_some() && open.iter().any(|l| name(&out[*l].trips) == name(trips));
             if open.len() == DEPTH || itself {
                 return Err(refuse("a loop in itself, or loops nested too deeply", instr));
             }
@@ -138,12 +145,12 @@ impl Unrolling<'_> {
     fn number(&mut self, trips: &Trips) -> u32 {
         match trips {
             Trips::Number(number) => *number,
-            Trips::Free { name, .. } => {
+            Trips::Free { name, less, .. } => {
                 let nth = self.entered.entry(name.clone()).or_insert(0);
                 let given = self.trips.get(name).and_then(|all| all.get(*nth).or(all.last()));
                 *nth += 1;
                 let least = self.least.get(name).copied().unwrap_or(0);
-                given.copied().unwrap_or(least)
+                given.copied().unwrap_or(least).saturating_sub(*less)
             }
         }
     }
@@ -221,9 +228,23 @@ mod tests {
     }
 
     #[test]
+    fn a_loop_of_fewer_rounds_raises_the_least_number() {
+        let text = "moire \"x\"\nP0 (gpu 0, cta 0) { repeat N { exit; } }\nP1 (gpu 0, cta 1) { repeat N-2 >= 1 { exit; } }\n";
+        let program = parse(text, Format::Native).unwrap_or_else(|e| panic!("{e}"));
+        assert!(print(&program).contains("repeat N - 2 >= 1 {"), "{}", print(&program));
+        assert_eq!(parse(&print(&program), Format::Native).as_ref(), Ok(&program));
+        assert_eq!(free(&program), [("N".to_owned(), 3)]);
+        let copies = |n| {
+            let out = unroll(&program, &BTreeMap::from([("N".to_owned(), vec![n])]));
+            out.unwrap_or_else(|e| panic!("{e}")).threads.iter().map(|t| t.body.len()).collect::<Vec<_>>()
+        };
+        assert_eq!((copies(3), copies(5)), (vec![3, 1], vec![5, 3]));
+    }
+
+    #[test]
     fn loops_that_are_not_well_formed_are_refused() {
         for text in
-            ["bra L; repeat N { L: exit; }", "repeat N { bra L; } L: exit;", "repeat N { repeat N { } }"]
+            ["bra L; repeat N { L: exit; }", "repeat N { bra L; } L: exit;", "repeat N { repeat N - 1 { } }"]
         {
             let text = format!("moire \"x\"\nP0 (gpu 0, cta 0) {{ {text} }}\n");
             let program = parse(&text, Format::Native).unwrap_or_else(|e| panic!("{text}: {e}"));

@@ -250,7 +250,8 @@ fn at_loop(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<Option<We
     if s.threads[thread].inside.last().map(|l| l.0) != Some(number) {
         s.threads[thread].inside.push((number, 0));
         if let Some(class) = class {
-            s.classes.enter(class, thread, e.loops.classes[class].1);
+            let less = if let Trips::Free { less, .. } = trips { less } else { 0 };
+            s.classes.enter(class, thread, (e.loops.classes[class].1, less));
         }
     }
     let more = match (&trips, class) {

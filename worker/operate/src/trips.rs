@@ -135,11 +135,12 @@ impl Classes {
         Classes { all, trails: vec![Trail::default(); loops.classes.len()] }
     }
 
-    /// A thread enters a loop.
-    pub(crate) fn enter(&mut self, class: usize, thread: usize, least: u32) {
+    /// A thread enters a loop of `less` rounds fewer than the number, which is at least `least`: it counts these as completed.
+    pub(crate) fn enter(&mut self, class: usize, thread: usize, (least, less): (u32, u32)) {
+        debug_assert!(less <= least, "a loop has no less than no rounds");
         let is = &mut self.all[class];
         let Some(position) = is.threads.get_mut(&thread) else { return };
-        position.index = Some(0);
+        position.index = Some(less);
         debug_assert!(position.instance <= SKEW, "nobody is further ahead than that");
         let instance = position.instance;
         while is.counts.len() <= instance as usize {
@@ -242,8 +243,8 @@ mod tests {
     #[test]
     fn one_thread_decides_and_the_other_reads_the_decision() {
         let mut c = classes(2);
-        c.enter(0, 0, 0);
-        c.enter(0, 1, 0);
+        c.enter(0, 0, (0, 0));
+        c.enter(0, 1, (0, 0));
         assert_eq!((c.more(0, 0), c.more(0, 1)), (More::Ask, More::Ask));
         c.decide(0, 0, true);
         assert_eq!((c.more(0, 0), c.more(0, 1)), (More::Yes, More::Yes));
@@ -256,7 +257,7 @@ mod tests {
     #[test]
     fn rounds_that_are_over_leave_no_trace_but_the_number() {
         let mut c = classes(2);
-        (0..2).for_each(|t| c.enter(0, t, 0));
+        (0..2).for_each(|t| c.enter(0, t, (0, 0)));
         let before = c.all.clone();
         for _ in 0..5 {
             c.decide(0, 0, true);
@@ -266,7 +267,7 @@ mod tests {
         assert_eq!(c.trails[0].numbers, [5]);
         c.decide(0, 0, false);
         assert_eq!((c.leave(0, 0), c.leave(0, 1)), (Ok(()), Ok(())));
-        c.enter(0, 1, 0);
+        c.enter(0, 1, (0, 0));
         c.decide(0, 1, true);
         assert_eq!(c.trails[0].numbers, [5, 1]);
     }
@@ -274,7 +275,7 @@ mod tests {
     #[test]
     fn a_thread_that_runs_ahead_is_noticed() {
         let mut c = classes(2);
-        c.enter(0, 0, 0);
+        c.enter(0, 0, (0, 0));
         let far = (0..200).find(|_| {
             c.decide(0, 0, true);
             c.next(0, 0).is_err()

@@ -63,6 +63,8 @@ pub enum Trips {
         name: String,
         /// The least number.
         least: u32,
+        /// So many times fewer: a loop whose first rounds stand in front of it. At most `least`.
+        less: u32,
     },
 }
 

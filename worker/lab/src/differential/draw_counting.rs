@@ -88,7 +88,14 @@ impl CountingText<'_> {
         if inside.is_empty() && self.d.chance(70) {
             return format!("{out}{}{}}}\n", before.concat(), after.concat());
         }
-        format!("{out}{}repeat K {{\n{}{flips}}}\n{}}}\n", before.concat(), inside.concat(), after.concat())
+        let round = inside.concat() + flips;
+        let (first, trips) = match self.d.below(10) {
+            // The first round stands in front of the loop, or is forgotten.
+            0 => (round.replace('L', "F"), "K - 1"),
+            1 => (String::new(), "K - 1"),
+            _ => (String::new(), "K"),
+        };
+        format!("{out}{}{first}repeat {trips} {{\n{round}}}\n{}}}\n", before.concat(), after.concat())
     }
 
     /// A stage that is filled and read: one arms it, one fills it, one or two read it.

@@ -89,7 +89,7 @@ fn thread(scan: &mut Scan<'_>, builder: &Builder, clusters: &mut bool) -> Parsed
     }
 }
 
-/// `repeat 3 {`, `repeat N {`, `repeat N >= 1 {`
+/// `repeat 3 {`, `repeat N {`, `repeat N >= 1 {`, `repeat N - 1 {`, `repeat N - 1 >= 1 {`
 fn repeat(scan: &mut Scan<'_>, thread: &mut ThreadBuilder, spot: Spot) -> Parsed<()> {
     let least = |scan: &mut Scan<'_>| {
         let at = scan.at;
@@ -102,8 +102,9 @@ fn repeat(scan: &mut Scan<'_>, thread: &mut ThreadBuilder, spot: Spot) -> Parsed
         Trips::Number(least(scan)?)
     } else {
         let name = scan.name("a number, or the name of one")?.to_owned();
-        let least = if scan.take(">=") { least(scan)? } else { 0 };
-        Trips::Free { name, least }
+        let less = if scan.take("-") { least(scan)? } else { 0 };
+        let more = if scan.take(">=") { least(scan)? } else { 0 };
+        Trips::Free { name, least: less + more, less }
     };
     thread.push(scan, spot, None, Op::Control(Control::Repeat(trips)))?;
     scan.expect("{")

@@ -49,8 +49,11 @@ pub(super) fn control(p: &Printer<'_>, op: &Control) -> String {
             format!("{}.{form}.b128 {dst}, {}", op.name(), p.operand(*src))
         }
         Control::Repeat(Trips::Number(number)) => format!("repeat {number} {{"),
-        Control::Repeat(Trips::Free { name, least: 0 }) => format!("repeat {name} {{"),
-        Control::Repeat(Trips::Free { name, least }) => format!("repeat {name} >= {least} {{"),
+        Control::Repeat(Trips::Free { name, least, less }) => {
+            let fewer = if *less == 0 { String::new() } else { format!(" - {less}") };
+            let more = if least == less { String::new() } else { format!(" >= {}", least - less) };
+            format!("repeat {name}{fewer}{more} {{")
+        }
         Control::EndRepeat => "}".to_owned(),
         Control::Ignored(what) => ignored(p, what),
     }
