@@ -98,18 +98,35 @@ pub fn lowest<const W: usize>(row: &Row<W>) -> Option<usize> {
 
 /// The events in `row`, ascending.
 #[inline]
-pub fn iter<const W: usize>(row: &Row<W>) -> impl Iterator<Item = usize> + use<W> {
-    let row = *row;
-    (0..W).flat_map(move |w| {
-        let mut word = row[w];
-        std::iter::from_fn(move || {
-            (word != 0).then(|| {
+pub fn iter<const W: usize>(row: &Row<W>) -> Events<W> {
+    Events { row: *row, word: 0 }
+}
+
+/// See [`iter`].
+#[derive(Clone, Debug)]
+pub struct Events<const W: usize> {
+    /// What is left.
+    row: Row<W>,
+    /// The first word that may have something left.
+    word: usize,
+}
+
+impl<const W: usize> Iterator for Events<W> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        while self.word < W {
+            let word = &mut self.row[self.word];
+            if *word != 0 {
                 let bit = word.trailing_zeros() as usize;
-                word &= word - 1;
-                64 * w + bit
-            })
-        })
-    })
+                *word &= *word - 1;
+                return Some(64 * self.word + bit);
+            }
+            self.word += 1;
+        }
+        None
+    }
 }
 
 /// Rows from which walking the graph costs less than Warshall's square.
