@@ -8,10 +8,11 @@ use anyhow::{Context, Result, bail, ensure};
 use moire_console::exit;
 use moire_generate::families::{FAMILIES, Family};
 use moire_program::ir::{
-    Address, AluOp, AtomOp, CmpOp, Instr, LoadOrder, Op, Operand, Program, RegInit, RmwOrder, StoreOrder,
-    SymbolId, Thread,
+    Address, AluOp, AtomOp, CmpOp, FenceOrder, Instr, LoadOrder, Op, Operand, Program, RegInit, RmwOrder,
+    StoreOrder, SymbolId, Thread,
 };
 use moire_program::text::{Format, parse};
+use moire_program::{barrier_op, fence_op, multimem_op, register_op, unit_op};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -152,29 +153,31 @@ impl InC<'_> {
             Op::Load { order, dst, addr, .. } => {
                 let (name, atomic) = self.location(addr)?;
                 let dst = self.reg(dst.first().context("a load without a register")?.index());
-                match order {
-                    _ if !atomic => format!("{dst} = {name};"),
-                    LoadOrder::Acquire(_) => {
-                        format!("{dst} = atomic_load_explicit(&{name}, memory_order_acquire);")
-                    }
-                    _ => format!("{dst} = atomic_load_explicit(&{name}, memory_order_relaxed);"),
-                }
+                let order = match order {
+                    LoadOrder::Weak if !atomic => return Ok(format!("{dst} = {name};")),
+                    LoadOrder::Acquire(_) => "acquire",
+                    LoadOrder::Relaxed(_) => "relaxed",
+                    other => bail!("{other:?} is not written in C"),
+                };
+                format!("{dst} = atomic_load_explicit(&{name}, memory_order_{order});")
             }
             Op::Store { order, addr, src, .. } => {
                 let (name, atomic) = self.location(addr)?;
                 let src = self.operand(*src.first().context("a store without a value")?)?;
-                match order {
-                    _ if !atomic => format!("{name} = {src};"),
-                    StoreOrder::Release(_) => {
-                        format!("atomic_store_explicit(&{name}, {src}, memory_order_release);")
-                    }
-                    _ => format!("atomic_store_explicit(&{name}, {src}, memory_order_relaxed);"),
-                }
+                let order = match order {
+                    StoreOrder::Weak if !atomic => return Ok(format!("{name} = {src};")),
+                    StoreOrder::Release(_) => "release",
+                    StoreOrder::Relaxed(_) => "relaxed",
+                    other => bail!("{other:?} is not written in C"),
+                };
+                format!("atomic_store_explicit(&{name}, {src}, memory_order_{order});")
             }
             Op::Rmw { order, op, dst, addr, a, b, .. } => {
                 self.update(*order, *op, (dst.map(|d| self.reg(d.index())), addr), (*a, *b))?
             }
-            Op::Fence { .. } => "atomic_thread_fence(memory_order_acq_rel);".to_owned(),
+            Op::Fence { order: FenceOrder::AcqRel, .. } => {
+                "atomic_thread_fence(memory_order_acq_rel);".to_owned()
+            }
             Op::Mov { dst, src, .. } => format!("{} = {};", self.reg(dst.index()), self.operand(*src)?),
             Op::Alu { op, dst, a, b, .. } => {
                 let sign = match op {
@@ -198,7 +201,12 @@ impl InC<'_> {
                 format!("goto L_{};", label.name)
             }
             Op::Exit => "return 0;".to_owned(),
-            other => bail!("{other:?} is not written in C"),
+            register_op!() | fence_op!() | barrier_op!() | multimem_op!() | unit_op!() => {
+                bail!("{op:?} is not written in C")
+            }
+            Op::Mbarrier(_) | Op::Tile(_) | Op::Control(_) | Op::Book(_) => {
+                bail!("{op:?} is not written in C")
+            }
         })
     }
 

@@ -371,15 +371,7 @@ impl<'a> Search<'a> {
             self.judged(1)?;
             return Ok(ControlFlow::Continue(()));
         }
-        let readings = self.readings;
-        let scene = Scene {
-            program: self.program,
-            memory: &self.memory,
-            paths: &paths,
-            readings,
-            dealt: &self.dealt,
-        };
-        let all_phases = scene.phases()?;
+        let all_phases = self.phases(&paths)?;
         self.judged(1 + all_phases.len() as u64)?;
         if let Some(weight) = self.weight(&paths, &all_phases) {
             self.count(weight)?;
@@ -441,6 +433,12 @@ impl<'a> Search<'a> {
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// All assignments of phases of barriers.
+    fn phases(&self, paths: &[&Path]) -> Result<Vec<Phases>, Refusal> {
+        let (program, memory, readings, dealt) = (self.program, &self.memory, self.readings, &self.dealt);
+        Scene { program, memory, paths, readings, dealt }.phases()
     }
 
     /// The number of candidates with these paths, if it is known without forming them: there is none, or candidates are
