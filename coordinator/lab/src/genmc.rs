@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail, ensure};
 use moire_console::exit;
 use moire_generate::families::{FAMILIES, Family};
 use moire_program::ir::{
-    Address, AluOp, AtomOp, CmpOp, FenceOrder, Instr, LoadOrder, Op, Operand, Program, RegInit, RmwOrder,
-    StoreOrder, SymbolId, Thread,
+    Address, AluOp, AtomOp, CmpOp, FenceOrder, Instr, LoadOrder, Op, Operand, Program, Reg, RegInit,
+    RmwOrder, StoreOrder, SymbolId, Thread,
 };
 use moire_program::text::{Format, parse};
 use moire_program::{barrier_op, fence_op, multimem_op, register_op, unit_op};
@@ -185,7 +185,7 @@ impl InC<'_> {
                     AluOp::And => "&",
                     other => bail!("{other:?} is not written in C"),
                 };
-                format!("{} = {} {sign} {};", self.reg(dst.index()), self.operand(*a)?, self.operand(*b)?)
+                self.computed(*dst, *a, sign, *b)?
             }
             Op::Setp { op, dst, a, b, .. } => {
                 let sign = match op {
@@ -193,7 +193,7 @@ impl InC<'_> {
                     CmpOp::Ne => "!=",
                     other => bail!("{other:?} is not written in C"),
                 };
-                format!("{} = {} {sign} {};", self.reg(dst.index()), self.operand(*a)?, self.operand(*b)?)
+                self.computed(*dst, *a, sign, *b)?
             }
             Op::Bra { target } => {
                 let label =
@@ -208,6 +208,10 @@ impl InC<'_> {
                 bail!("{op:?} is not written in C")
             }
         })
+    }
+
+    fn computed(&self, dst: Reg, a: Operand, sign: &str, b: Operand) -> Result<String> {
+        Ok(format!("{} = {} {sign} {};", self.reg(dst.index()), self.operand(a)?, self.operand(b)?))
     }
 
     fn update(

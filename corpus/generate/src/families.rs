@@ -137,10 +137,10 @@ fn rotations(n: u64) -> u64 {
     (1..=n).map(failing).sum()
 }
 
-/// Counts the executions of `mcs`. The order of the exchanges falls into chains: a thread is in the chain of the one before
-/// if it came before that one left. In a chain of `m` threads each one but the last either sees its successor at once, or
-/// its swap fails and reads the exchange of a thread behind it, no earlier one than the swaps before it read. These are
-/// paths of Schröder: 1, 2, 6, 22, 90 ways.
+/// Counts the executions of `mcs`. The order of the exchanges falls into chains: a thread continues a chain if it exchanges
+/// before its predecessor leaves. Each thread of a chain but the last sees its successor at once, or its swap fails. A failed
+/// swap reads the exchange of a thread behind it, and none that is earlier than what the swaps before it read. So a chain
+/// has as many ways as there are paths of Schröder: 1, 2, 6, 22, 90.
 fn chains(n: u64) -> u64 {
     let mut paths = vec![1];
     while (paths.len() as u64) < n {

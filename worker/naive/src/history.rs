@@ -1,11 +1,12 @@
 //! Mbarrier objects of one candidate: every order in which the operations on one object can take place, run literally.
 //!
 //! The object is a small machine: expected and pending arrivals, transactions, phase. An order of all operations on it fits
-//! the candidate if it agrees with program order and the machine gives every answer that the paths assume. Where orders
-//! with the same phases, answers and end are all those that keep layers of operations in turn, one history stands for them,
-//! whose operations are ordered by layer: a cycle through it is one through each of them, and without a cycle one of them
-//! has none either. All other orders stand for themselves; executions that differ only in them have one key and are
-//! merged by it. (PTX ISA 9.2, 9.7.13.15, layout v0.)
+//! the candidate if it agrees with program order and the machine gives every answer that the paths assume.
+//!
+//! Many orders have the same phases, answers and end. They have one history if they are all the orders that keep certain
+//! layers of operations. That history orders two operations only if their layers differ. A model that finds no cycle in it
+//! finds none in at least one of the orders. Every other order has a history of its own; executions that differ only in
+//! such orders have one key and are merged by it. (PTX ISA 9.2, 9.7.13.15, layout v0.)
 
 use super::barriers::At;
 use super::deed::{Count, Deed};
@@ -209,9 +210,9 @@ fn together(
     ways.iter().map(|way| history(way, pairs(way))).collect()
 }
 
-/// For each operation those before it in all of these orders, a bit each, if the orders are all that keep layers of
-/// operations in turn. A cycle through layers and through a transitive relation has no more than two steps, so models that
-/// ask for such cycles alone miss none.
+/// For each operation, the operations of earlier layers, a bit each. `None` if the orders are not all those that keep such
+/// layers. A cycle through layers and through a transitive relation has no more than two steps, so models that ask for such
+/// cycles alone miss none.
 fn layers(steps: &[Took], ways: &[Vec<At>]) -> Option<Vec<usize>> {
     let n = steps.len();
     if n > TOGETHER {

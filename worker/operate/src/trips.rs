@@ -135,7 +135,8 @@ impl Classes {
         Classes { all, trails: vec![Trail::default(); loops.classes.len()] }
     }
 
-    /// A thread enters a loop of `less` rounds fewer than the number, which is at least `least`: it counts these as completed.
+    /// A thread enters a loop that has `less` rounds fewer than the number of its class. It counts these rounds as completed.
+    /// The number is at least `least`.
     pub(crate) fn enter(&mut self, class: usize, thread: usize, (least, less): (u32, u32)) {
         debug_assert!(less <= least, "a loop has no less than no rounds");
         let is = &mut self.all[class];

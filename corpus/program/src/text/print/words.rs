@@ -106,7 +106,9 @@ pub(crate) const CMP_OPS: [(&str, CmpOp); 6] = [
 ];
 
 pub(super) fn word<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> &'static str {
-    table.iter().find(|(_, v)| v == value).map_or("", |(w, _)| w)
+    let found = table.iter().find(|(_, v)| v == value);
+    debug_assert!(found.is_some(), "a value without a word would print as another one");
+    found.map_or("", |(w, _)| w)
 }
 
 /// The mnemonic of an access through `proxy`.
