@@ -9,7 +9,10 @@
 #[macro_use]
 mod sorts;
 
+mod book;
+pub mod bytecode;
 mod edit;
+mod field;
 pub mod lowering;
 mod ops;
 pub mod reduce;
@@ -19,8 +22,9 @@ mod types;
 mod verify;
 mod words;
 
+pub use book::Op;
 pub(crate) use edit::continues;
-pub use ops::{Access, Assumption, Constant, IntegerOp, Op, Place};
+pub use ops::{Access, Assumption, Constant, IntegerOp, Place};
 pub(crate) use types::extents;
 pub use types::{Elem, Scalar, TensorView, Tile, TileView, Type};
 pub use verify::{Fault, Reason, verify};
@@ -42,7 +46,7 @@ pub const RANK: usize = 8;
 pub const CONSTANT_ELEMENTS: usize = 1 << 16;
 
 /// A value of a function: an index into [`Function::types`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Value(pub u32);
 
 impl Value {

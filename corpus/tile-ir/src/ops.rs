@@ -1,22 +1,20 @@
-//! Operations of Tile IR: the operands of each, and the blocks inside it.
+//! What operations of Tile IR consist of, and what follows from the fields of one.
 //!
-//! Each variant is one operation and has only the fields that this operation can have. Results are in [`super::Instr`].
-//! Source: operations chapter of the Tile IR specification. The bytecode writer handles opcodes and versions.
+//! Source: operations chapter of the Tile IR specification.
 
-use super::words::{
-    AtomicMode, Convert, FloatOp, Order, Overflow, Predicate, Reduction, Rounding, Scope, Sign,
-};
-use super::{Block, Hints, Value};
+use super::field::{Field, FieldMut};
+use super::words::{Order, Overflow, Scope, Sign};
+use super::{Block, Op, Value};
 
 /// Elements of a constant, as bits.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Constant {
     /// Either one value that all elements share, or all values in row-major order.
     pub bits: Vec<u64>,
 }
 
 /// Arithmetic on integers, with the overflow promise or the signedness of its operands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IntegerOp {
     /// `addi`
     Add(Overflow),
@@ -25,6 +23,7 @@ pub enum IntegerOp {
     /// `muli`
     Mul(Overflow),
     /// `andi`
+    #[default]
     And,
     /// `ori`
     Or,
@@ -62,7 +61,7 @@ pub enum Assumption {
 }
 
 /// Order and scope of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Access {
     /// The memory order.
     pub order: Order,
@@ -71,7 +70,7 @@ pub struct Access {
 }
 
 /// One tile of a view.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// The view.
     pub view: Value,
@@ -81,196 +80,16 @@ pub struct Place {
     pub inbounds: Vec<bool>,
 }
 
-/// An operation. `token` is the token it waits for, `mask` selects the elements it accesses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "fields are the operands, in the words of the specification")]
-pub enum Op {
-    Constant(Constant),
-    /// The numbers 0, 1, 2, ..
-    Iota,
-    Convert {
-        to: Convert,
-        value: Value,
-    },
-    /// `exti`
-    Extend {
-        sign: Sign,
-        value: Value,
-    },
-    /// `trunci`
-    Truncate {
-        overflow: Overflow,
-        value: Value,
-    },
-    /// Moves pointers by a number of elements.
-    Offset {
-        pointer: Value,
-        offset: Value,
-    },
-    Integer {
-        op: IntegerOp,
-        a: Value,
-        b: Value,
-    },
-    Float {
-        op: FloatOp,
-        rounding: Rounding,
-        flush: bool,
-        a: Value,
-        b: Value,
-    },
-    Compare {
-        predicate: Predicate,
-        sign: Sign,
-        a: Value,
-        b: Value,
-    },
-    Select {
-        condition: Value,
-        a: Value,
-        b: Value,
-    },
-    Assume {
-        that: Assumption,
-        value: Value,
-    },
-    TileBlockId,
-    NumTileBlocks,
-    /// Makes a tensor view; `shape` and `strides` hold only the values that the result type leaves open.
-    TensorView {
-        base: Value,
-        shape: Vec<Value>,
-        strides: Vec<Value>,
-    },
-    /// `make_partition_view` or `make_strided_view`; the result type says which.
-    MakeView {
-        tensor: Value,
-    },
-    MakeToken,
-    JoinTokens(Vec<Value>),
-    LoadPtr {
-        pointers: Value,
-        access: Access,
-        hints: Hints,
-        mask: Option<Value>,
-        padding: Option<Value>,
-        token: Option<Value>,
-    },
-    StorePtr {
-        pointers: Value,
-        value: Value,
-        access: Access,
-        hints: Hints,
-        mask: Option<Value>,
-        token: Option<Value>,
-    },
-    LoadView {
-        place: Place,
-        access: Access,
-        hints: Hints,
-        token: Option<Value>,
-    },
-    StoreView {
-        place: Place,
-        value: Value,
-        access: Access,
-        hints: Hints,
-        token: Option<Value>,
-    },
-    AtomicRmw {
-        pointers: Value,
-        mode: AtomicMode,
-        value: Value,
-        order: Order,
-        scope: Scope,
-        mask: Option<Value>,
-        token: Option<Value>,
-    },
-    AtomicCas {
-        pointers: Value,
-        compare: Value,
-        value: Value,
-        order: Order,
-        scope: Scope,
-        mask: Option<Value>,
-        token: Option<Value>,
-    },
-    AtomicRedView {
-        place: Place,
-        mode: AtomicMode,
-        value: Value,
-        order: Order,
-        scope: Scope,
-        token: Option<Value>,
-    },
-    MultimemLoadReduce {
-        place: Place,
-        reduction: Reduction,
-        access: Access,
-        token: Option<Value>,
-    },
-    MultimemReduce {
-        place: Place,
-        reduction: Reduction,
-        value: Value,
-        order: Order,
-        scope: Scope,
-        token: Option<Value>,
-    },
-    MultimemStore {
-        place: Place,
-        value: Value,
-        access: Access,
-        token: Option<Value>,
-    },
-    /// `memory_fence_alias_tko`
-    AliasFence {
-        token: Value,
-    },
-    GdcWait {
-        token: Option<Value>,
-    },
-    GdcLaunch {
-        token: Option<Value>,
-    },
-    If {
-        condition: Value,
-        then: Block,
-        otherwise: Option<Block>,
-    },
-    /// Parameters of the body are the counter, then the loop-carried values.
-    For {
-        unsigned: bool,
-        bounds: [Value; 3],
-        inits: Vec<Value>,
-        body: Block,
-    },
-    Loop {
-        inits: Vec<Value>,
-        body: Block,
-    },
-    Yield(Vec<Value>),
-    Continue(Vec<Value>),
-    Break(Vec<Value>),
-    Return(Vec<Value>),
-}
-
 impl IntegerOp {
     /// The word in texts.
-    pub fn word(self) -> &'static str {
-        match self {
-            IntegerOp::Add(_) => "addi",
-            IntegerOp::Sub(_) => "subi",
-            IntegerOp::Mul(_) => "muli",
-            IntegerOp::And => "andi",
-            IntegerOp::Or => "ori",
-            IntegerOp::Xor => "xori",
-            IntegerOp::Max(_) => "maxi",
-            IntegerOp::Min(_) => "mini",
-            IntegerOp::Shl(_) => "shli",
-            IntegerOp::Shr(_) => "shri",
-            IntegerOp::Rem(_) => "remi",
-        }
+    pub(crate) fn word(self) -> &'static str {
+        Op::Integer { op: self, a: Value::default(), b: Value::default() }.form().word
+    }
+}
+
+impl Default for Assumption {
+    fn default() -> Self {
+        Assumption::Bounded { low: None, high: None }
     }
 }
 
@@ -300,109 +119,22 @@ impl Op {
 
     /// The operands, without those of operations inside its blocks.
     pub fn operands(&self) -> Vec<Value> {
-        let place = |p: &Place| std::iter::once(p.view).chain(p.index.iter().copied()).collect::<Vec<_>>();
-        let several = |first: &[Value], rest: [&Option<Value>; 3]| {
-            first.iter().copied().chain(rest.into_iter().filter_map(|v| *v)).collect::<Vec<_>>()
-        };
-        let none = &None;
-        match self {
-            Op::Constant(_) | Op::Iota | Op::TileBlockId | Op::NumTileBlocks | Op::MakeToken => Vec::new(),
-            Op::Convert { value, .. }
-            | Op::Extend { value, .. }
-            | Op::Truncate { value, .. }
-            | Op::Assume { value, .. } => vec![*value],
-            Op::MakeView { tensor } => vec![*tensor],
-            Op::AliasFence { token } => vec![*token],
-            Op::If { condition, .. } => vec![*condition],
-            Op::Offset { pointer, offset } => vec![*pointer, *offset],
-            Op::Integer { a, b, .. } | Op::Float { a, b, .. } | Op::Compare { a, b, .. } => vec![*a, *b],
-            Op::Select { condition, a, b } => vec![*condition, *a, *b],
-            Op::TensorView { base, shape, strides } => {
-                std::iter::once(base).chain(shape).chain(strides).copied().collect()
-            }
-            Op::LoadPtr { pointers, mask, padding, token, .. } => {
-                several(&[*pointers], [mask, padding, token])
-            }
-            Op::StorePtr { pointers, value, mask, token, .. }
-            | Op::AtomicRmw { pointers, value, mask, token, .. } => {
-                several(&[*pointers, *value], [mask, token, none])
-            }
-            Op::AtomicCas { pointers, compare, value, mask, token, .. } => {
-                several(&[*pointers, *compare, *value], [mask, token, none])
-            }
-            Op::LoadView { place: p, token, .. } | Op::MultimemLoadReduce { place: p, token, .. } => {
-                several(&place(p), [token, none, none])
-            }
-            Op::StoreView { place: p, value, token, .. }
-            | Op::AtomicRedView { place: p, value, token, .. }
-            | Op::MultimemReduce { place: p, value, token, .. }
-            | Op::MultimemStore { place: p, value, token, .. } => {
-                several(&place(p), [&Some(*value), token, none])
-            }
-            Op::GdcWait { token } | Op::GdcLaunch { token } => several(&[], [token, none, none]),
-            Op::For { bounds, inits, .. } => bounds.iter().chain(inits).copied().collect(),
-            Op::Loop { inits: list, .. }
-            | Op::JoinTokens(list)
-            | Op::Yield(list)
-            | Op::Continue(list)
-            | Op::Break(list)
-            | Op::Return(list) => list.clone(),
-        }
+        self.fields().into_iter().flat_map(|named| named.field.values()).copied().collect()
     }
 
     /// The same operands in the same order, mutable.
     pub fn operands_mut(&mut self) -> Vec<&mut Value> {
-        fn place(p: &mut Place) -> Vec<&mut Value> {
-            std::iter::once(&mut p.view).chain(&mut p.index).collect()
-        }
-        match self {
-            Op::Constant(_) | Op::Iota | Op::TileBlockId | Op::NumTileBlocks | Op::MakeToken => Vec::new(),
-            Op::Convert { value, .. }
-            | Op::Extend { value, .. }
-            | Op::Truncate { value, .. }
-            | Op::Assume { value, .. } => vec![value],
-            Op::MakeView { tensor } => vec![tensor],
-            Op::AliasFence { token } => vec![token],
-            Op::If { condition, .. } => vec![condition],
-            Op::Offset { pointer, offset } => vec![pointer, offset],
-            Op::Integer { a, b, .. } | Op::Float { a, b, .. } | Op::Compare { a, b, .. } => vec![a, b],
-            Op::Select { condition, a, b } => vec![condition, a, b],
-            Op::TensorView { base, shape, strides } => {
-                std::iter::once(base).chain(shape).chain(strides).collect()
-            }
-            Op::LoadPtr { pointers, mask, padding, token, .. } => {
-                std::iter::once(pointers).chain(mask).chain(padding).chain(token).collect()
-            }
-            Op::StorePtr { pointers, value, mask, token, .. }
-            | Op::AtomicRmw { pointers, value, mask, token, .. } => {
-                [pointers, value].into_iter().chain(mask).chain(token).collect()
-            }
-            Op::AtomicCas { pointers, compare, value, mask, token, .. } => {
-                [pointers, compare, value].into_iter().chain(mask).chain(token).collect()
-            }
-            Op::LoadView { place: p, token, .. } | Op::MultimemLoadReduce { place: p, token, .. } => {
-                place(p).into_iter().chain(token).collect()
-            }
-            Op::StoreView { place: p, value, token, .. }
-            | Op::AtomicRedView { place: p, value, token, .. }
-            | Op::MultimemReduce { place: p, value, token, .. }
-            | Op::MultimemStore { place: p, value, token, .. } => {
-                place(p).into_iter().chain([value]).chain(token).collect()
-            }
-            Op::GdcWait { token } | Op::GdcLaunch { token } => token.iter_mut().collect(),
-            Op::For { bounds, inits, .. } => bounds.iter_mut().chain(inits).collect(),
-            Op::Loop { inits: list, .. }
-            | Op::JoinTokens(list)
-            | Op::Yield(list)
-            | Op::Continue(list)
-            | Op::Break(list)
-            | Op::Return(list) => list.iter_mut().collect(),
-        }
+        self.fields_mut().into_iter().flat_map(|named| named.field.values()).collect()
     }
 
     /// Whether it accesses memory.
     pub fn memory(&self) -> bool {
         matches!(self, access_op!())
+    }
+
+    /// Whether it is an access that is never weak.
+    pub fn atomic(&self) -> bool {
+        self.memory() && !self.fields().iter().any(|named| matches!(named.field, Field::Scope(_)))
     }
 
     /// Whether it has no effect besides its results.
@@ -413,21 +145,70 @@ impl Op {
 
     /// The token that a memory operation, an alias fence or a `gdc` operation waits for.
     pub fn token(&self) -> Option<Value> {
-        match self {
-            Op::LoadPtr { token, .. }
-            | Op::StorePtr { token, .. }
-            | Op::LoadView { token, .. }
-            | Op::StoreView { token, .. }
-            | Op::AtomicRmw { token, .. }
-            | Op::AtomicCas { token, .. }
-            | Op::AtomicRedView { token, .. }
-            | Op::MultimemLoadReduce { token, .. }
-            | Op::MultimemReduce { token, .. }
-            | Op::MultimemStore { token, .. }
-            | Op::GdcWait { token }
-            | Op::GdcLaunch { token } => *token,
-            Op::AliasFence { token } => Some(*token),
-            Op::MakeToken | Op::JoinTokens(_) | plain_op!() | block_op!() | end_op!() => None,
+        let token = self.fields().into_iter().find(|named| named.name == "token")?;
+        token.field.values().first().copied()
+    }
+
+    /// The pointers or the view that a memory operation accesses.
+    pub fn target(&self) -> Option<Value> {
+        let fields = self.fields();
+        let target = fields.iter().find(|named| matches!(named.name, "pointers" | "place.view"))?;
+        target.field.values().first().copied()
+    }
+
+    /// Order and scope of a memory operation.
+    pub fn access(&self) -> Option<Access> {
+        let (mut order, mut scope) = (None, None);
+        for named in self.fields() {
+            match (named.name, named.field) {
+                ("access" | "order", Field::Word(word)) => order = Order::from_code(word.number()),
+                ("scope", Field::Word(word)) => scope = Scope::from_code(word.number()),
+                (_, Field::Scope(given)) => scope = *given,
+                _ => {}
+            }
         }
+        order.map(|order| Access { order, scope })
+    }
+
+    /// Gives a memory operation this order and, where it has one, this scope. Other operations stay as they are.
+    pub fn set_access(&mut self, access: Access) {
+        for named in self.fields_mut() {
+            match (named.name, named.field, access.scope) {
+                ("access" | "order", FieldMut::Word(word), _) => {
+                    word.become_number(access.order.code());
+                }
+                ("scope", FieldMut::Word(word), Some(scope)) => {
+                    word.become_number(scope.code());
+                }
+                (_, FieldMut::Scope(given), scope) => *given = scope,
+                _ => {}
+            }
+        }
+    }
+
+    /// Leaves out the optional operands of these names. Returns whether there was one.
+    fn leave_out(&mut self, names: &[&str]) -> bool {
+        let mut there = false;
+        for named in self.fields_mut().into_iter().filter(|named| names.contains(&named.name)) {
+            if let FieldMut::Optional(value) = named.field {
+                there |= value.take().is_some();
+            }
+        }
+        there
+    }
+
+    /// Takes away the token that a memory operation waits for. Returns whether there was one.
+    pub fn untoken(&mut self) -> bool {
+        self.memory() && self.leave_out(&["token"])
+    }
+
+    /// Takes away the mask, and the padding that needs it. Returns whether there was one.
+    pub fn unmask(&mut self) -> bool {
+        self.leave_out(&["mask", "padding"])
+    }
+
+    /// Whether a mask selects elements.
+    pub fn masked(&self) -> bool {
+        self.fields().iter().any(|named| named.name == "mask" && !named.field.values().is_empty())
     }
 }

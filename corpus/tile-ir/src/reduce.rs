@@ -6,8 +6,8 @@
 
 use crate::run::TileLaunch;
 use crate::{
-    Block, Constant, Elem, Function, Instr, Module, Op, Order, Scalar, Scope, Tile, Type, Value, continues,
-    verify,
+    Access, Block, Constant, Elem, Function, Instr, Module, Op, Order, Scalar, Scope, Tile, Type, Value,
+    continues, verify,
 };
 
 /// A size, compared in this order: tile blocks, memory operations, token operands and masks, operations, parameters,
@@ -32,11 +32,11 @@ pub fn size(module: &Module, launch: &TileLaunch) -> TileSize {
         let operands = op.operands();
         let edges = operands.iter().filter(|v| token(v));
         size[2] += edges.map(|v| if fresh.contains(v) { 1 } else { 2 }).sum::<u128>();
-        size[2] += u128::from(masked(op));
+        size[2] += u128::from(op.masked());
         size[3] += if matches!(op, Op::Constant(_) | Op::MakeToken) { 1 } else { 2 };
         if op.memory() {
             size[1] += 1;
-            size[5] += match function.ty(operands[0]) {
+            size[5] += match op.target().and_then(|target| function.ty(target)) {
                 Some(Type::Tile(tile)) => u128::from(tile.elements()),
                 // A view counts one more than pointers to the same elements.
                 Some(Type::View(view)) => 1 + u128::from(view.loaded().elements()),
@@ -52,30 +52,8 @@ pub fn size(module: &Module, launch: &TileLaunch) -> TileSize {
     size
 }
 
-fn masked(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::LoadPtr { mask: Some(_), .. }
-            | Op::StorePtr { mask: Some(_), .. }
-            | Op::AtomicRmw { mask: Some(_), .. }
-            | Op::AtomicCas { mask: Some(_), .. }
-    )
-}
-
 fn strength(op: &Op) -> u128 {
-    let (order, scope) = match op {
-        Op::LoadPtr { access, .. }
-        | Op::StorePtr { access, .. }
-        | Op::LoadView { access, .. }
-        | Op::StoreView { access, .. }
-        | Op::MultimemLoadReduce { access, .. }
-        | Op::MultimemStore { access, .. } => (access.order, access.scope),
-        Op::AtomicRmw { order, scope, .. }
-        | Op::AtomicCas { order, scope, .. }
-        | Op::AtomicRedView { order, scope, .. }
-        | Op::MultimemReduce { order, scope, .. } => (*order, Some(*scope)),
-        plain_op!() | token_op!() | block_op!() | end_op!() => return 0,
-    };
+    let Some(Access { order, scope }) = op.access() else { return 0 };
     let scope = scope.map_or(0, |s| 1 + u128::from(s.code()));
     let order = if order == Order::Release { Order::Acquire } else { order };
     10 * u128::from(order.code()) + scope
@@ -172,7 +150,7 @@ fn steps(function: &Function) -> Vec<Shrink> {
     extents.dedup();
     steps.extend(extents.iter().rev().filter(|e| **e > 1).map(|e| Shrink::Halve(*e)));
     steps.push(Shrink::Scalars);
-    steps.extend(each(&|at, op| if masked(op) { vec![Shrink::Unmask(at)] } else { Vec::new() }));
+    steps.extend(each(&|at, op| if op.masked() { vec![Shrink::Unmask(at)] } else { Vec::new() }));
     steps.extend(each(&|at, op| match op {
         Op::JoinTokens(list) => (0..list.len()).map(|k| Shrink::Unjoin(at, k)).collect(),
         Op::Yield(list) | Op::Continue(list) => (0..list.len()).map(|k| Shrink::Ungive(at, k)).collect(),
@@ -253,8 +231,8 @@ fn take(step: Shrink, function: &mut Function, launch: &mut TileLaunch) -> Optio
         Shrink::Remove(n, value) => at(function, n, &mut |site| site.remove(value)),
         Shrink::Keep(n, arm) => at(function, n, &mut |site| site.keep(arm)),
         Shrink::Once(n) => at(function, n, &mut |site| site.once()),
-        Shrink::Unmask(n) => at(function, n, &mut |site| unmask(&mut site.ops[site.at].op)),
-        Shrink::Untoken(n) => at(function, n, &mut |site| untoken(&mut site.ops[site.at].op)),
+        Shrink::Unmask(n) => at(function, n, &mut |site| site.ops[site.at].op.unmask().then_some(())),
+        Shrink::Untoken(n) => at(function, n, &mut |site| site.ops[site.at].op.untoken().then_some(())),
         Shrink::Unjoin(n, k) => at(function, n, &mut |site| site.unjoin(k)),
         Shrink::Ungive(n, k) => at(function, n, &mut |site| site.ungive(k)),
         Shrink::Operand(n, k) => at(function, n, &mut |site| site.operand(k)),
@@ -394,62 +372,14 @@ impl Site<'_> {
     }
 }
 
-fn unmask(op: &mut Op) -> Option<()> {
-    match op {
-        Op::LoadPtr { mask, padding, .. } => (*mask, *padding) = (None, None),
-        Op::StorePtr { mask, .. } | Op::AtomicRmw { mask, .. } | Op::AtomicCas { mask, .. } => *mask = None,
-        Op::LoadView { .. } | Op::StoreView { .. } | Op::AtomicRedView { .. } => return None,
-        Op::MultimemLoadReduce { .. } | Op::MultimemReduce { .. } | Op::MultimemStore { .. } => return None,
-        plain_op!() | token_op!() | block_op!() | end_op!() => return None,
-    }
-    Some(())
-}
-
-fn untoken(op: &mut Op) -> Option<()> {
-    match op {
-        Op::LoadPtr { token, .. }
-        | Op::StorePtr { token, .. }
-        | Op::LoadView { token, .. }
-        | Op::StoreView { token, .. }
-        | Op::AtomicRmw { token, .. }
-        | Op::AtomicCas { token, .. }
-        | Op::AtomicRedView { token, .. }
-        | Op::MultimemLoadReduce { token, .. }
-        | Op::MultimemReduce { token, .. }
-        | Op::MultimemStore { token, .. } => *token = None,
-        plain_op!() | token_op!() | block_op!() | end_op!() => return None,
-    }
-    Some(())
-}
-
 /// Gives a strong access the order `to`, or narrows its scope to the device if `to` is `None`.
 fn weaken(op: &mut Op, to: Option<Order>) -> Option<()> {
-    let order = match op {
-        Op::LoadPtr { access, .. }
-        | Op::StorePtr { access, .. }
-        | Op::LoadView { access, .. }
-        | Op::StoreView { access, .. }
-        | Op::MultimemLoadReduce { access, .. }
-        | Op::MultimemStore { access, .. } => {
-            if let (None, Some(scope)) = (to, &mut access.scope) {
-                *scope = Scope::Device.min(*scope);
-            }
-            &mut access.order
-        }
-        Op::AtomicRmw { order, scope, .. }
-        | Op::AtomicCas { order, scope, .. }
-        | Op::AtomicRedView { order, scope, .. }
-        | Op::MultimemReduce { order, scope, .. } => {
-            if to.is_none() {
-                *scope = Scope::Device.min(*scope);
-            }
-            order
-        }
-        plain_op!() | token_op!() | block_op!() | end_op!() => return None,
-    };
-    if let Some(to) = to {
-        *order = if *order == Order::Weak { return None } else { to };
+    let Access { order, scope } = op.access()?;
+    if to.is_some() && order == Order::Weak {
+        return None;
     }
+    let scope = if to.is_some() { scope } else { scope.map(|scope| Scope::Device.min(scope)) };
+    op.set_access(Access { order: to.unwrap_or(order), scope });
     Some(())
 }
 

@@ -21,7 +21,8 @@ macro_rules! plain_op {
             | $crate::Op::TileBlockId
             | $crate::Op::NumTileBlocks
             | $crate::Op::TensorView { .. }
-            | $crate::Op::MakeView { .. }
+            | $crate::Op::PartitionView { .. }
+            | $crate::Op::StridedView { .. }
     };
 }
 

@@ -2,17 +2,47 @@
 //!
 //! Source: operations chapter of the Tile IR specification; the numbers are those of its binary format.
 
+/// A vocabulary: what its words say, the words in the order of their numbers, and how an operation states one.
+#[derive(Debug)]
+pub(crate) struct Vocabulary {
+    pub(crate) what: &'static str,
+    pub(crate) words: &'static [&'static str],
+    pub(crate) stated: Stated,
+}
+
+/// How an operation states a word.
+#[derive(Debug)]
+pub(crate) enum Stated {
+    /// `word`
+    Bare,
+    /// `name<word>`; nothing for the first word.
+    Named(&'static str),
+    /// `attributes {name = #kind<word>}`; nothing for the first word.
+    Attribute(&'static str, &'static str),
+}
+
+/// A word of any vocabulary.
+pub(crate) trait Word {
+    fn vocabulary(&self) -> &'static Vocabulary;
+    /// Its number.
+    fn number(&self) -> u8;
+    /// Becomes the word with this number; `false` if there is none.
+    fn become_number(&mut self, number: u8) -> bool;
+}
+
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$d:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident $what:literal ($($stated:tt)+) {
+        $(#[$d0:meta])* $first:ident = $word0:literal $(, $(#[$d:meta])* $variant:ident = $word:literal)* $(,)?
+    }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name { $($(#[$d])* $variant),+ }
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { #[default] $(#[$d0])* $first $(, $(#[$d])* $variant)* }
 
         impl $name {
             /// All variants, in the order of their numbers in the bytecode.
-            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+            pub const ALL: &'static [$name] = &[$name::$first $(, $name::$variant)*];
             /// The words, in the same order.
-            pub const WORDS: &'static [&'static str] = &[$($word),+];
+            pub const WORDS: &'static [&'static str] = &[$word0 $(, $word)*];
 
             /// The word in texts.
             pub fn word(self) -> &'static str {
@@ -34,12 +64,26 @@ macro_rules! words {
                 Self::ALL.get(usize::from(code)).copied()
             }
         }
+
+        impl Word for $name {
+            fn vocabulary(&self) -> &'static Vocabulary {
+                &Vocabulary { what: $what, words: $name::WORDS, stated: Stated::$($stated)+ }
+            }
+
+            fn number(&self) -> u8 {
+                self.code()
+            }
+
+            fn become_number(&mut self, number: u8) -> bool {
+                Self::from_code(number).map(|word| *self = word).is_some()
+            }
+        }
     };
 }
 
 words!(
     /// Memory ordering of an access.
-    Order {
+    Order "memory ordering" (Bare) {
         /// No concurrent access is expected. Has no scope.
         Weak = "weak",
         /// Strong, but orders no other access.
@@ -54,7 +98,7 @@ words!(
 );
 words!(
     /// The threads that an access may synchronise with.
-    Scope {
+    Scope "memory scope" (Bare) {
         /// The same tile block.
         TileBlock = "tl_blk",
         /// The same GPU.
@@ -65,7 +109,7 @@ words!(
 );
 words!(
     /// The operation of an atomic.
-    AtomicMode {
+    AtomicMode "atomic operation" (Bare) {
         /// Bitwise.
         And = "and",
         /// Bitwise.
@@ -90,7 +134,7 @@ words!(
 );
 words!(
     /// The operation of a multimem reduction.
-    Reduction {
+    Reduction "reduction" (Attribute("reduction", "cuda_tile.multimem_reduction_kind")) {
         /// Sum.
         Add = "add",
         /// Signed minimum.
@@ -111,7 +155,7 @@ words!(
 );
 words!(
     /// The predicate of a `cmpi`.
-    Predicate {
+    Predicate "comparison" (Bare) {
         /// =
         Equal = "equal",
         /// ≠
@@ -128,7 +172,7 @@ words!(
 );
 words!(
     /// The promise of integer arithmetic about overflow.
-    Overflow {
+    Overflow "promise about overflow" (Named("overflow")) {
         /// No promise; the result wraps.
         Wraps = "none",
         /// No signed wrap.
@@ -141,7 +185,7 @@ words!(
 );
 words!(
     /// The rounding of float arithmetic.
-    Rounding {
+    Rounding "rounding" (Named("rounding")) {
         /// The default.
         NearestEven = "nearest_even",
         /// Towards zero.
@@ -154,7 +198,7 @@ words!(
 );
 words!(
     /// The value that a view gives outside its tensor.
-    Padding {
+    Padding "padding" (Bare) {
         /// 0
         Zero = "zero",
         /// -0
@@ -169,7 +213,7 @@ words!(
 );
 words!(
     /// The signedness of integers.
-    Sign {
+    Sign "signedness" (Bare) {
         /// Natural numbers.
         Unsigned = "unsigned",
         /// Two's complement.
@@ -178,7 +222,7 @@ words!(
 );
 words!(
     /// Arithmetic on floats.
-    FloatOp {
+    FloatOp "operation" (Bare) {
         /// `addf`
         Add = "addf",
         /// `subf`
@@ -189,7 +233,7 @@ words!(
 );
 words!(
     /// Operations that change the type of a value and no bit of its elements.
-    Convert {
+    Convert "operation" (Bare) {
         /// The same elements in the same order, in another shape.
         Reshape = "reshape",
         /// Repeats dimensions of extent one.

@@ -4,10 +4,10 @@
 use moire_gpu::{Lane, Replayer, STRATEGIES, Settings};
 use moire_program::text::{Format, parse};
 use moire_proto::v1::{self, lease::Work, to_worker::Message as Down};
+use moire_tile_ir::bytecode::{read, write_numbered};
 use moire_tile_ir::text::print;
 use moire_tile_ir::verify;
 use moire_toolchain::machine::{changes, of_machine, of_ptx, tally};
-use moire_toolchain::tile::{read, write_numbered};
 use moire_toolchain::{Version, listed};
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, Part, Parted, Plan, Source};
 use moire_worker::oracle::Oracles;

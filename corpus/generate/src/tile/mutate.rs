@@ -2,7 +2,6 @@
 
 use super::Dice;
 use moire_tile_ir::{Access, Block, IntegerOp, Module, Op, Order, Overflow, Scope};
-use moire_tile_ir::{access_op, block_op, end_op, plain_op, token_op};
 
 /// A change of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,54 +72,39 @@ fn fits(injury: Injury, op: &Op) -> bool {
 }
 
 fn injure(injury: Injury, op: &mut Op) {
-    match (injury, op) {
-        (
-            Injury::NoToken,
-            Op::LoadPtr { token, .. }
-            | Op::StorePtr { token, .. }
-            | Op::LoadView { token, .. }
-            | Op::StoreView { token, .. }
-            | Op::AtomicRmw { token, .. }
-            | Op::AtomicCas { token, .. }
-            | Op::AtomicRedView { token, .. },
-        ) => *token = None,
-        (Injury::NoMask, Op::StorePtr { mask, .. }) => *mask = None,
-        (Injury::NoMask, Op::LoadPtr { mask, padding, .. }) => (*mask, *padding) = (None, None),
-        (
-            Injury::Narrow,
-            Op::AtomicRmw { scope, .. } | Op::AtomicCas { scope, .. } | Op::AtomicRedView { scope, .. },
-        ) => *scope = Scope::TileBlock,
-        (Injury::Relaxed, Op::AtomicRmw { order, .. } | Op::AtomicCas { order, .. }) => {
-            *order = Order::Relaxed;
+    match (injury, op.access()) {
+        (Injury::NoToken, _) => {
+            op.untoken();
         }
-        (
-            _,
-            Op::LoadPtr { access, .. }
-            | Op::StorePtr { access, .. }
-            | Op::LoadView { access, .. }
-            | Op::StoreView { access, .. },
-        ) => weaken(injury, access),
-        (Injury::Index, Op::Integer { op, .. }) if matches!(op, IntegerOp::Mul(_) | IntegerOp::Sub(_)) => {
-            *op = IntegerOp::And;
+        (Injury::NoMask, _) if !op.atomic() => {
+            op.unmask();
         }
-        (Injury::Index, Op::Integer { op, .. }) if *op == IntegerOp::And => {
-            *op = IntegerOp::Add(Overflow::Wraps);
+        (Injury::Narrow, Some(Access { order, scope: Some(_) })) => {
+            op.set_access(Access { order, scope: Some(Scope::TileBlock) });
         }
-        (Injury::Constant, Op::Constant(constant)) => {
-            if let [value @ 1..=6] = constant.bits[..] {
+        (Injury::Relaxed, Some(Access { order, scope })) if order != Order::Weak => {
+            op.set_access(Access { order: Order::Relaxed, scope });
+        }
+        // An atomic is never weak.
+        (Injury::Weak, Some(_)) if !op.atomic() => {
+            op.set_access(Access { order: Order::Weak, scope: None });
+        }
+        (Injury::Index, _) => {
+            if let Op::Integer { op, .. } = op {
+                match op {
+                    IntegerOp::Mul(_) | IntegerOp::Sub(_) => *op = IntegerOp::And,
+                    IntegerOp::And => *op = IntegerOp::Add(Overflow::Wraps),
+                    _ => {}
+                }
+            }
+        }
+        (Injury::Constant, _) => {
+            if let Op::Constant(constant) = op
+                && let [value @ 1..=6] = constant.bits[..]
+            {
                 constant.bits = vec![value - 1];
             }
         }
-        // No injury fits.
-        (_, plain_op!() | token_op!() | access_op!() | block_op!() | end_op!()) => {}
-    }
-}
-
-fn weaken(injury: Injury, access: &mut Access) {
-    match injury {
-        Injury::Narrow => access.scope = access.scope.map(|_| Scope::TileBlock),
-        Injury::Relaxed if access.order != Order::Weak => access.order = Order::Relaxed,
-        Injury::Weak => (access.order, access.scope) = (Order::Weak, None),
-        _ => {}
+        (Injury::NoMask | Injury::Narrow | Injury::Relaxed | Injury::Weak, _) => {}
     }
 }

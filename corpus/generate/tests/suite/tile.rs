@@ -200,10 +200,8 @@ fn features(draw: &TileDraw) -> BTreeSet<&'static str> {
             }
             _ => false,
         };
-        if !instr.op.memory() {
-            continue;
-        }
-        let tile = match function.ty(instr.op.operands()[0]).unwrap() {
+        let Some(target) = instr.op.target() else { continue };
+        let tile = match function.ty(target).unwrap() {
             Type::View(view) => {
                 out.insert(if view.steps.is_some() { "view with steps" } else { "view" });
                 if view.padding.is_some() {

@@ -39,7 +39,7 @@ struct Axis {
 pub(super) fn views(b: &mut Block<'_, '_>, instr: &Instr) -> Done<bool> {
     let tensor = if let Op::TensorView { base, shape, strides } = &instr.op {
         tensor(b, instr, *base, shape, strides)?
-    } else if let Op::MakeView { tensor } = &instr.op {
+    } else if let Op::PartitionView { tensor } | Op::StridedView { tensor } = &instr.op {
         tensor_of(b, *tensor)?.clone()
     } else {
         return Ok(false);

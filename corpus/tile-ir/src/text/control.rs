@@ -1,75 +1,12 @@
-//! Reads operations with blocks, terminators, and the coordinates of a tile block.
+//! Reads operations with blocks.
 
 use super::block::inner;
 use super::reader::{Read, Reader, because};
-use crate::{Op, Reason, Scalar, Type, Value};
+use crate::{Op, Reason, Type, Value};
 use moire_program::text::scan::Parsed;
 
-/// The operations that this file reads.
-pub(super) const WORDS: &[&str] = &[
-    "if",
-    "for",
-    "loop",
-    "yield",
-    "continue",
-    "break",
-    "return",
-    "get_tile_block_id",
-    "get_num_tile_blocks",
-];
-
-/// Reads the rest of the operation `word`; `None` if another file reads it.
-pub(super) fn control(r: &mut Reader<'_>, word: &str) -> Parsed<Option<Read>> {
-    Ok(Some(match word {
-        "if" => branch(r)?,
-        "for" => counted(r)?,
-        "loop" => endless(r)?,
-        "yield" => (Op::Yield(ends(r)?), Vec::new()),
-        "continue" => (Op::Continue(ends(r)?), Vec::new()),
-        "break" => (Op::Break(ends(r)?), Vec::new()),
-        "return" => (Op::Return(ends(r)?), Vec::new()),
-        "get_tile_block_id" => {
-            let ty = coordinate(r)?;
-            (Op::TileBlockId, vec![ty.clone(), ty.clone(), ty])
-        }
-        "get_num_tile_blocks" => {
-            let ty = coordinate(r)?;
-            (Op::NumTileBlocks, vec![ty.clone(), ty.clone(), ty])
-        }
-        _ => return Ok(None),
-    }))
-}
-
-fn coordinate(r: &mut Reader<'_>) -> Parsed<Type> {
-    r.scan.expect(":")?;
-    let at = r.scan.at;
-    let ty = r.ty()?;
-    if ty == Type::scalar(Scalar::I32) {
-        return Ok(ty);
-    }
-    let message = format!("a coordinate has type `tile<i32>`, not `{ty}`");
-    Err(because(Reason::ValueType, r.scan.error_at(at, message, None)))
-}
-
-/// `%a, %b : T, U`, or nothing.
-fn ends(r: &mut Reader<'_>) -> Parsed<Vec<Value>> {
-    if !r.scan.peek("%") {
-        return Ok(Vec::new());
-    }
-    let values = r.values()?;
-    r.scan.expect(":")?;
-    let at = r.scan.at;
-    let types = r.types()?;
-    if types.len() != values.len() {
-        let message = format!("{} values have {} types", values.len(), types.len());
-        return Err(because(Reason::ValueType, r.scan.error_at(at, message, None)));
-    }
-    r.agree(at, &values, &types)?;
-    Ok(values)
-}
-
 /// `%c -> (T, U) { .. } else { .. }`
-fn branch(r: &mut Reader<'_>) -> Parsed<Read> {
+pub(super) fn branch(r: &mut Reader<'_>) -> Parsed<Read> {
     let condition = r.value()?;
     let types = if r.scan.take("->") { r.type_list()? } else { Vec::new() };
     let then = inner(r, Vec::new(), Op::Yield)?;
@@ -105,7 +42,7 @@ fn carry(r: &mut Reader<'_>, at: usize, inits: &[Value], stated: &[Type]) -> Par
 }
 
 /// `%i in (%lo to %hi, step %st) : T iter_values(%a = %x) -> (U) { .. }`
-fn counted(r: &mut Reader<'_>) -> Parsed<Read> {
+pub(super) fn counted(r: &mut Reader<'_>) -> Parsed<Read> {
     let unsigned = r.scan.keyword("unsigned");
     let counter = r.value_name()?;
     r.keyword("in")?;
@@ -132,7 +69,7 @@ fn counted(r: &mut Reader<'_>) -> Parsed<Read> {
 }
 
 /// `iter_values(%a = %x) : T -> U { .. }`
-fn endless(r: &mut Reader<'_>) -> Parsed<Read> {
+pub(super) fn endless(r: &mut Reader<'_>) -> Parsed<Read> {
     let (names, inits) = carried(r)?;
     let at = r.scan.at;
     let mut types = if r.scan.take(":") { r.types()? } else { Vec::new() };

@@ -6,14 +6,12 @@
 //! reading its output gives the same module. Source: syntax chapter of the Tile IR specification (which calls the text
 //! unstable) and the output of the published disassembler.
 
-mod arith;
 mod block;
 mod control;
 mod generic;
 mod literal;
-mod memory;
 mod operation;
-mod parallel;
+mod own;
 mod print;
 mod reader;
 mod types;

@@ -1,9 +1,11 @@
 //! Prints Tile IR in the form of NVIDIA's disassembler, with numbered values.
 
 use super::literal::element;
+use crate::book::{Piece, States, Text};
+use crate::field::{Field, Named};
+use crate::words::{Stated, Vocabulary, Word};
 use crate::{
-    Access, Assumption, Block, Constant, Elem, Function, Hint, Hints, Instr, IntegerOp, Module, Op, Overflow,
-    Place, Reduction, Rounding, Scalar, Sign, Type, Value,
+    Assumption, Block, Constant, Elem, Function, Hint, Hints, Instr, Module, Op, Scalar, Type, Value,
 };
 use std::fmt::Write;
 
@@ -53,33 +55,21 @@ fn hints_text(hints: &Hints) -> String {
     format!("<{}>", commas(hints, each))
 }
 
-fn overflow(overflow: Overflow) -> String {
-    match overflow {
-        Overflow::Wraps => String::new(),
-        other => format!(" overflow<{}>", other.word()),
+/// A word as its operations state it, after a blank.
+fn stated(word: &dyn Word) -> String {
+    let Vocabulary { words, stated, .. } = word.vocabulary();
+    let number = usize::from(word.number());
+    match stated {
+        Stated::Bare => format!(" {}", words[number]),
+        Stated::Named(_) | Stated::Attribute(..) if number == 0 => String::new(),
+        Stated::Named(name) => format!(" {name}<{}>", words[number]),
+        Stated::Attribute(name, kind) => format!(" attributes {{{name} = #{kind}<{}>}}", words[number]),
     }
 }
 
-fn access(access: &Access) -> String {
-    match access.scope {
-        Some(scope) => format!("{} {}", access.order.word(), scope.word()),
-        None => access.order.word().to_owned(),
-    }
-}
-
-fn reduction(reduction: Reduction) -> String {
-    match reduction {
-        Reduction::Add => String::new(),
-        other => format!(" attributes {{reduction = #cuda_tile.multimem_reduction_kind<{}>}}", other.word()),
-    }
-}
-
-fn inbounds(place: &Place) -> String {
-    if place.inbounds.iter().any(|b| *b) {
-        format!(" inbounds = [{}]", commas(&place.inbounds, bool::to_string))
-    } else {
-        String::new()
-    }
+/// The values of the fields with this name.
+fn values(fields: &[Named<Field<'_>>], name: &str) -> Vec<Value> {
+    fields.iter().filter(|n| n.name == name).flat_map(|n| n.field.values()).copied().collect()
 }
 
 impl Printer<'_> {
@@ -148,75 +138,96 @@ impl Printer<'_> {
         commas(values, |v| self.ty(*v))
     }
 
-    /// `word %a, %b : T, U`, or only the word if there are no values.
-    fn typed(&self, word: &str, values: &[Value]) -> String {
-        if values.is_empty() {
-            return word.to_owned();
-        }
-        format!("{word} {} : {}", self.list(values), self.types(values))
-    }
-
     fn result(&self, results: &[Value], i: usize) -> String {
         results.get(i).map_or_else(|| "unknown".to_owned(), |r| self.ty(*r))
     }
 
-    /// `token=%t`, with `blanks` around the sign in view accesses.
-    fn token(&self, token: Option<Value>, blanks: bool) -> String {
-        let between = if blanks { " = " } else { "=" };
-        token.map_or_else(String::new, |t| format!(" token{between}{}", self.name(t)))
+    /// The text of an operation, up to its first block.
+    fn operation(&self, op: &Op, results: &[Value]) -> String {
+        let form = op.form();
+        let rest = match form.text {
+            Text::Pieces(pieces) => {
+                let fields = op.fields();
+                pieces.iter().map(|piece| self.piece(piece, &fields, results)).collect()
+            }
+            Text::Constant | Text::TensorView | Text::If | Text::For | Text::Loop => self.own(op, results),
+        };
+        format!("{}{rest}", form.word)
     }
 
-    fn operation(&self, op: &Op, results: &[Value]) -> String {
-        let ty = self.result(results, 0);
-        match op {
-            Op::Constant(constant) => self.constant(constant, results),
-            Op::Iota => format!("iota : {ty}"),
-            Op::Convert { to, value } => {
-                format!("{} {} : {} -> {ty}", to.word(), self.name(*value), self.ty(*value))
+    fn piece(&self, piece: &Piece, fields: &[Named<Field<'_>>], results: &[Value]) -> String {
+        let values = |name: &str| values(fields, name);
+        let given = |name: &str, before: &str| {
+            values(name).first().map_or_else(String::new, |v| format!("{before}{}", self.name(*v)))
+        };
+        match piece {
+            Piece::Its(name) => {
+                fields.iter().filter(|n| n.name == *name).map(|n| self.field(n.field)).collect()
             }
-            Op::Extend { sign, value } => {
-                format!("exti {} {} : {} -> {ty}", self.name(*value), sign.word(), self.ty(*value))
+            Piece::Flag(name, word) => {
+                let set = |n: &Named<Field<'_>>| n.name == *name && matches!(n.field, Field::Flag(true));
+                if fields.iter().any(set) { format!(" {word}") } else { String::new() }
             }
-            Op::Truncate { overflow: o, value } => {
-                format!("trunci {}{} : {} -> {ty}", self.name(*value), overflow(*o), self.ty(*value))
+            Piece::Comma => ",".to_owned(),
+            Piece::More(name) => given(name, ", "),
+            Piece::Token(name, equals) => given(name, &format!(" token{equals}")),
+            Piece::Index(name) => format!("[{}]", self.list(&values(name))),
+            Piece::Typed(name) => match values(name).as_slice() {
+                [] => String::new(),
+                all => format!(" {} : {}", self.list(all), self.types(all)),
+            },
+            Piece::Types(states) => {
+                let stated = states.iter().flat_map(|state| self.states(state, fields, results));
+                format!(" : {}", stated.collect::<Vec<_>>().join(", "))
             }
-            Op::Offset { pointer, offset } => {
-                format!("offset {} -> {ty}", self.typed("", &[*pointer, *offset]).trim_start())
+            Piece::Arrow => {
+                let gives = (0..results.len().max(1)).map(|i| self.result(results, i));
+                format!(" -> {}", gives.collect::<Vec<_>>().join(", "))
             }
-            Op::Integer { op, a, b } => format!("{} : {ty}", self.integer(*op, *a, *b)),
-            Op::Float { op, rounding, flush, a, b } => {
-                let rounding = match rounding {
-                    Rounding::NearestEven => String::new(),
-                    other => format!(" rounding<{}>", other.word()),
-                };
-                let flush = if *flush { " flush_to_zero" } else { "" };
-                format!("{} {}{rounding}{flush} : {ty}", op.word(), self.list(&[*a, *b]))
+        }
+    }
+
+    /// A field in the syntax of its kind, after a blank.
+    fn field(&self, field: Field<'_>) -> String {
+        match field {
+            Field::Word(word) => stated(word),
+            Field::Scope(scope) => scope.as_ref().map_or_else(String::new, |scope| stated(scope)),
+            Field::Hints(hints) if hints.is_empty() => String::new(),
+            Field::Hints(hints) => format!(" optimization_hints = {}", hints_text(hints)),
+            Field::Inbounds(all) if !all.contains(&true) => String::new(),
+            Field::Inbounds(all) => format!(" inbounds = [{}]", commas(all, bool::to_string)),
+            Field::Assumption(that) => format!(" {}", assumption(that)),
+            Field::Operand(value) => format!(" {}", self.name(*value)),
+            Field::Operands(values) => format!(" {}", self.list(values)),
+            Field::Flag(_) | Field::Optional(_) | Field::Constant(_) => String::new(),
+            Field::Block(_) | Field::OptionalBlock(_) => String::new(),
+        }
+    }
+
+    fn states(&self, states: &States, fields: &[Named<Field<'_>>], results: &[Value]) -> Vec<String> {
+        match states {
+            States::Each(name) => values(fields, name).iter().map(|v| self.ty(*v)).collect(),
+            States::One(names) => {
+                names.iter().flat_map(|n| values(fields, n)).take(1).map(|v| self.ty(v)).collect()
             }
-            Op::Compare { predicate, sign, a, b } => {
-                let (list, sign) = (self.list(&[*a, *b]), sign.word());
-                format!("cmpi {} {list}, {sign} : {} -> {ty}", predicate.word(), self.ty(*a))
+            States::Result(_) => vec![self.result(results, 0)],
+            States::Indices(name) => {
+                let types: Vec<String> = values(fields, name).iter().map(|v| self.ty(*v)).collect();
+                let alike = types.windows(2).all(|pair| pair[0] == pair[1]);
+                if alike { types.into_iter().take(1).collect() } else { types }
             }
-            Op::Select { condition, a, b } => {
-                format!("select {} : {}, {ty}", self.list(&[*condition, *a, *b]), self.ty(*condition))
-            }
-            Op::Assume { that, value } => {
-                format!("assume {}, {} : {ty}", assumption(that), self.name(*value))
-            }
-            Op::TileBlockId => format!("get_tile_block_id : {ty}"),
-            Op::NumTileBlocks => format!("get_num_tile_blocks : {ty}"),
-            Op::TensorView { base, shape, strides } => self.tensor_view(*base, shape, strides, results),
-            Op::MakeView { tensor } => {
-                let view = results.first().and_then(|r| self.function.ty(*r));
-                let strided = matches!(view, Some(Type::View(v)) if v.steps.is_some());
-                let word = if strided { "make_strided_view" } else { "make_partition_view" };
-                format!("{word} {} : {ty}", self.name(*tensor))
-            }
-            Op::MakeToken => "make_token : token".to_owned(),
-            Op::JoinTokens(tokens) => format!("join_tokens {} : token", self.list(tokens)),
-            access_op!() | Op::AliasFence { .. } | Op::GdcWait { .. } | Op::GdcLaunch { .. } => {
-                self.memory(op, &ty).unwrap_or_default()
-            }
-            block_op!() | end_op!() => self.control(op, results),
+            States::Waits(name) => values(fields, name).iter().map(|_| "token".to_owned()).collect(),
+        }
+    }
+
+    /// What has a syntax of its own.
+    fn own(&self, op: &Op, results: &[Value]) -> String {
+        if let Op::Constant(constant) = op {
+            self.constant(constant, results)
+        } else if let Op::TensorView { base, shape, strides } = op {
+            self.tensor_view(*base, shape, strides, results)
+        } else {
+            self.control(op, results)
         }
     }
 
@@ -231,22 +242,12 @@ impl Printer<'_> {
             [one] => element(*one, elem),
             all => nested(all, shape, elem),
         };
-        format!("constant <{elem}: {text}> : {}", self.result(results, 0))
-    }
-
-    fn integer(&self, op: IntegerOp, a: Value, b: Value) -> String {
-        let sign = |s: Sign| format!(" {}", s.word());
-        let flags = match op {
-            IntegerOp::Add(o) | IntegerOp::Sub(o) | IntegerOp::Mul(o) | IntegerOp::Shl(o) => overflow(o),
-            IntegerOp::Max(s) | IntegerOp::Min(s) | IntegerOp::Shr(s) | IntegerOp::Rem(s) => sign(s),
-            IntegerOp::And | IntegerOp::Or | IntegerOp::Xor => String::new(),
-        };
-        format!("{} {}{flags}", op.word(), self.list(&[a, b]))
+        format!(" <{elem}: {text}> : {}", self.result(results, 0))
     }
 
     fn tensor_view(&self, base: Value, shape: &[Value], strides: &[Value], results: &[Value]) -> String {
         let Some(Type::Tensor(view)) = results.first().and_then(|r| self.function.ty(*r)) else {
-            return format!("make_tensor_view {}", self.name(base));
+            return format!(" {}", self.name(base));
         };
         let fill = |known: &[Option<u64>], values: &[Value]| {
             let mut values = values.iter();
@@ -262,138 +263,7 @@ impl Printer<'_> {
         stated.extend(shape.iter().chain(strides).next().map(|v| self.ty(*v)));
         let stated = if stated.is_empty() { String::new() } else { format!("{} -> ", stated.join(", ")) };
         let (list, steps) = (fill(&view.shape, shape), fill(&view.strides, strides));
-        format!(
-            "make_tensor_view {}, shape = [{list}], strides = [{steps}] : {stated}{view}",
-            self.name(base)
-        )
-    }
-
-    fn place(&self, place: &Place) -> String {
-        format!("{}[{}]", self.name(place.view), self.list(&place.index))
-    }
-
-    /// The types of the indices; a single one if all are equal.
-    fn index_types(&self, place: &Place) -> String {
-        let types: Vec<String> = place.index.iter().map(|i| self.ty(*i)).collect();
-        match types.first() {
-            None => String::new(),
-            Some(first) if types.iter().all(|t| t == first) => format!(", {first}"),
-            Some(_) => format!(", {}", types.join(", ")),
-        }
-    }
-
-    fn given(&self, hints: &Hints) -> String {
-        if hints.is_empty() { String::new() } else { format!(" optimization_hints = {}", hints_text(hints)) }
-    }
-
-    /// The text of a memory operation; `ty` is the type of its first result.
-    fn memory(&self, op: &Op, ty: &str) -> Option<String> {
-        let several = |first: &[Value], rest: &[&Option<Value>]| -> Vec<Value> {
-            first.iter().copied().chain(rest.iter().filter_map(|v| **v)).collect()
-        };
-        Some(match op {
-            Op::LoadPtr { pointers, access: a, hints, mask, padding, token } => {
-                let all = several(&[*pointers], &[mask, padding]);
-                let (list, types, token) = (self.list(&all), self.types(&all), self.token(*token, false));
-                format!(
-                    "load_ptr_tko {} {list}{token}{} : {types} -> {ty}, token",
-                    access(a),
-                    self.given(hints)
-                )
-            }
-            Op::StorePtr { pointers, value, access: a, hints, mask, token } => {
-                let all = several(&[*pointers, *value], &[mask]);
-                let (list, types, token) = (self.list(&all), self.types(&all), self.token(*token, false));
-                format!("store_ptr_tko {} {list}{token}{} : {types} -> token", access(a), self.given(hints))
-            }
-            Op::AtomicRmw { pointers, mode, value, order, scope, mask, token } => {
-                let all = several(&[*pointers, *value], &[mask]);
-                let (rest, token) = (self.list(&all[1..]), self.token(*token, false));
-                let (how, pointers) = (format!("{} {}", order.word(), scope.word()), self.name(*pointers));
-                let types = self.types(&all);
-                format!(
-                    "atomic_rmw_tko {how} {pointers}, {}, {rest}{token} : {types} -> {ty}, token",
-                    mode.word()
-                )
-            }
-            Op::AtomicCas { pointers, compare, value, order, scope, mask, token } => {
-                let all = several(&[*pointers, *compare, *value], &[mask]);
-                let stated = several(&[*pointers, *value], &[mask]);
-                let (list, types, token) = (self.list(&all), self.types(&stated), self.token(*token, false));
-                format!(
-                    "atomic_cas_tko {} {} {list}{token} : {types} -> {ty}, token",
-                    order.word(),
-                    scope.word()
-                )
-            }
-            Op::LoadView { .. } | Op::StoreView { .. } | Op::AtomicRedView { .. } => {
-                self.view_access(op, ty)?
-            }
-            Op::MultimemLoadReduce { .. } | Op::MultimemReduce { .. } | Op::MultimemStore { .. } => {
-                self.view_access(op, ty)?
-            }
-            token_op!() => self.view_access(op, ty)?,
-            plain_op!() | block_op!() | end_op!() => return None,
-        })
-    }
-
-    fn view_access(&self, op: &Op, ty: &str) -> Option<String> {
-        let after = |place: &Place| format!("{}{}", self.ty(place.view), self.index_types(place));
-        // Multimem operations also state the type of their token.
-        let waits = |token: &Option<Value>| if token.is_some() { ", token" } else { "" };
-        Some(match op {
-            Op::LoadView { place, access: a, hints, token } => {
-                let (token, given, at) = (self.token(*token, true), self.given(hints), self.place(place));
-                let (head, types) = (format!("load_view_tko {} {at}{token}{given}", access(a)), after(place));
-                format!("{head}{} : {types} -> {ty}, token", inbounds(place))
-            }
-            Op::StoreView { place, value, access: a, hints, token } => {
-                let (token, given, at) = (self.token(*token, true), self.given(hints), self.place(place));
-                let head = format!("store_view_tko {} {}, {at}{token}{given}", access(a), self.name(*value));
-                format!("{head}{} : {}, {} -> token", inbounds(place), self.ty(*value), after(place))
-            }
-            Op::AtomicRedView { place, mode, value, order, scope, token } => {
-                let how = format!("{} {} {}", order.word(), scope.word(), self.place(place));
-                let what = format!("{}, {}{}", mode.word(), self.name(*value), self.token(*token, true));
-                let types = format!("{}, {}", self.ty(*value), after(place));
-                format!("atomic_red_view_tko {how}, {what}{} : {types} -> token", inbounds(place))
-            }
-            Op::MultimemLoadReduce { place, reduction: r, access: a, token } => {
-                let what = format!("{}{}{}", self.token(*token, true), inbounds(place), reduction(*r));
-                let (at, types) = (self.place(place), format!("{}{}", after(place), waits(token)));
-                format!("multimem_load_reduce_view_tko {} {at}{what} : {types} -> {ty}, token", access(a))
-            }
-            Op::MultimemReduce { place, reduction: r, value, order, scope, token } => {
-                let what = format!("{}{}{}", self.token(*token, true), inbounds(place), reduction(*r));
-                let how = format!("{} {}", order.word(), scope.word());
-                format!("multimem_reduce_view_tko {how} {}{what}{}", self.view_and_value(place, *value), {
-                    let types =
-                        format!("{}, {}{}", self.ty(place.view), self.ty(*value), self.index_types(place));
-                    format!(" : {types}{} -> token", waits(token))
-                })
-            }
-            Op::MultimemStore { place, value, access: a, token } => {
-                let what = format!("{}{}", self.token(*token, true), inbounds(place));
-                let types =
-                    format!("{}, {}{}", self.ty(place.view), self.ty(*value), self.index_types(place));
-                let at = self.view_and_value(place, *value);
-                format!("multimem_store_view_tko {} {at}{what} : {types}{} -> token", access(a), waits(token))
-            }
-            Op::AliasFence { token } => format!("memory_fence_alias_tko {}", self.name(*token)),
-            Op::GdcWait { token } => format!("gdc_wait_tko{} -> token", self.token(*token, true)),
-            Op::GdcLaunch { token } => {
-                format!("gdc_launch_dependents_tko{} -> token", self.token(*token, true))
-            }
-            Op::LoadPtr { .. } | Op::StorePtr { .. } | Op::AtomicRmw { .. } | Op::AtomicCas { .. } => {
-                return None;
-            }
-            Op::MakeToken | Op::JoinTokens(_) | plain_op!() | block_op!() | end_op!() => return None,
-        })
-    }
-
-    /// `%view, %value[%i]`
-    fn view_and_value(&self, place: &Place, value: Value) -> String {
-        format!("{}, {}[{}]", self.name(place.view), self.name(value), self.list(&place.index))
+        format!(" {}, shape = [{list}], strides = [{steps}] : {stated}{view}", self.name(base))
     }
 
     fn carried(&self, params: &[Value], inits: &[Value]) -> String {
@@ -406,10 +276,10 @@ impl Printer<'_> {
 
     fn control(&self, op: &Op, results: &[Value]) -> String {
         match op {
-            Op::If { condition, .. } if results.is_empty() => format!("if {}", self.name(*condition)),
-            Op::If { condition, .. } => format!("if {} -> ({})", self.name(*condition), self.types(results)),
+            Op::If { condition, .. } if results.is_empty() => format!(" {}", self.name(*condition)),
+            Op::If { condition, .. } => format!(" {} -> ({})", self.name(*condition), self.types(results)),
             Op::For { unsigned, bounds: [low, high, step], inits, body } => {
-                let word = if *unsigned { "for unsigned" } else { "for" };
+                let word = if *unsigned { " unsigned" } else { "" };
                 let counter = body.params.first().map_or_else(String::new, |p| self.name(*p));
                 let (from, to, by) = (self.name(*low), self.name(*high), self.name(*step));
                 let mut text = format!("{word} {counter} in ({from} to {to}, step {by}) : {}", self.ty(*low));
@@ -420,7 +290,7 @@ impl Printer<'_> {
                 text
             }
             Op::Loop { inits, body } => {
-                let mut text = "loop".to_owned();
+                let mut text = String::new();
                 if !inits.is_empty() {
                     text += &self.carried(&body.params, inits);
                     let _ = write!(text, " : {}", self.types(inits));
@@ -432,11 +302,7 @@ impl Printer<'_> {
                 }
                 text
             }
-            Op::Yield(values) => self.typed("yield", values),
-            Op::Continue(values) => self.typed("continue", values),
-            Op::Break(values) => self.typed("break", values),
-            Op::Return(values) => self.typed("return", values),
-            plain_op!() | token_op!() | access_op!() => String::new(),
+            plain_op!() | token_op!() | access_op!() | end_op!() => String::new(),
         }
     }
 }

@@ -139,16 +139,11 @@ impl<'a> Reader<'a> {
         because(reason, self.scan.error(message, None))
     }
 
-    /// Reads one of `words`. The error names `what` was expected and lists the words.
-    pub(super) fn one_of<T>(
-        &mut self,
-        what: &str,
-        words: &[&'static str],
-        read: fn(&str) -> Option<T>,
-    ) -> Parsed<T> {
+    /// Reads one of `words` and gives its position. The error names `what` was expected and lists the words.
+    pub(super) fn one_of(&mut self, what: &str, words: &[&'static str]) -> Parsed<usize> {
         let at = self.scan.at;
         let word = self.scan.word(what, "")?;
-        read(word).ok_or_else(|| {
+        words.iter().position(|known| *known == word).ok_or_else(|| {
             let hint = closest(word, words).map(|k| format!("did you mean `{k}`?"));
             let message = format!("unknown {what} `{word}`; expected one of {}", words.join(", "));
             because(Reason::Word, self.scan.error_at(at, message, hint))

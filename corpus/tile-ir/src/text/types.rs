@@ -52,18 +52,6 @@ impl<'a> Reader<'a> {
         Ok(out)
     }
 
-    /// The word `token` as a type.
-    pub(super) fn token_type(&mut self) -> Parsed<()> {
-        let at = self.scan.at;
-        match self.ty()? {
-            Type::Token => Ok(()),
-            other => {
-                let message = format!("expected the type `token`, found `{other}`");
-                Err(because(Reason::ValueType, self.scan.error_at(at, message, None)))
-            }
-        }
-    }
-
     /// A type that must be a tile.
     pub(super) fn tile_type(&mut self) -> Parsed<Tile> {
         let at = self.scan.at;
@@ -195,7 +183,7 @@ impl<'a> Reader<'a> {
         let mut padding = None;
         if self.scan.peek("padding_value") {
             self.name_is("padding_value")?;
-            padding = Some(self.one_of("padding value", Padding::WORDS, Padding::from_word)?);
+            padding = Some(Padding::ALL[self.one_of("padding value", Padding::WORDS)?]);
             self.scan.expect(",")?;
         }
         self.scan.take("!cuda_tile.");

@@ -1,52 +1,67 @@
-//! Rules of memory operations: orders and scopes, pointers and pointees, masks, padding, views.
+//! Rules of memory operations: orders, scopes, types, masks, padding, views.
 
 use super::{Broken, Check, Checked, Reason, broken};
 use crate::words::{AtomicMode, Order, Reduction, Scope};
-use crate::{Access, Elem, Instr, Op, Place, Scalar, Tile, TileView, Type, Value};
+use crate::{Access, Elem, Instr, Place, Scalar, Tile, TileView, Type, Value};
 
 impl<'f> Check<'f> {
-    /// Checks a memory operation; `None` for other operations.
-    pub(super) fn access(&self, instr: &Instr) -> Option<Checked> {
-        Some(match &instr.op {
-            Op::LoadPtr { pointers, access, mask, padding, token, .. } => {
-                load_order(access).and_then(|()| self.load_ptr(instr, *pointers, [*mask, *padding, *token]))
-            }
-            Op::StorePtr { pointers, value, access, mask, token, .. } => {
-                store_order(access).and_then(|()| self.store_ptr(instr, *pointers, *value, *mask, *token))
-            }
-            Op::LoadView { place, access, token, .. } => {
-                load_order(access).and_then(|()| self.load_view(instr, place, *token, false))
-            }
-            Op::StoreView { place, value, access, token, .. } => {
-                store_order(access).and_then(|()| self.store_view(instr, place, *value, *token, false))
-            }
-            Op::AtomicRmw { pointers, mode, value, order, mask, token, .. } => {
-                self.rmw(instr, *pointers, *mode, *value, [*mask, *token]).and_then(|()| atomic_order(*order))
-            }
-            Op::AtomicCas { pointers, compare, value, order, mask, token, .. } => self
-                .cas(instr, *pointers, [*compare, *value], [*mask, *token])
-                .and_then(|()| atomic_order(*order)),
-            Op::AtomicRedView { place, mode, value, order, scope, token } => {
-                self.red_view(instr, place, *mode, *value, (*order, *scope), *token)
-            }
-            Op::MultimemLoadReduce { place, reduction, access, token } => {
-                load_order(access).and_then(|()| self.load_reduce(instr, place, *reduction, *token))
-            }
-            Op::MultimemReduce { place, reduction, value, order, token, .. } => self
-                .store_view(instr, place, *value, *token, true)
-                .and_then(|()| self.reducible(place, *reduction))
-                .and_then(|()| reduce_order(*order)),
-            Op::MultimemStore { place, value, access, token } => {
-                store_order(access).and_then(|()| self.store_view(instr, place, *value, *token, true))
-            }
-            Op::AliasFence { token } => {
-                self.token(Some(*token)).and_then(|()| self.gives(instr, &Type::Token))
-            }
-            Op::GdcWait { token } | Op::GdcLaunch { token } => {
-                self.token(*token).and_then(|()| self.gives(instr, &Type::Token))
-            }
-            Op::MakeToken | Op::JoinTokens(_) | plain_op!() | block_op!() | end_op!() => return None,
-        })
+    /// A load is weak, relaxed or acquire.
+    pub(crate) fn load_order(&self, _: &Instr, access: &Access) -> Checked {
+        if matches!(access.order, Order::Release | Order::AcqRel) {
+            let message = format!("a load is weak, relaxed or acquire, not {}", access.order.word());
+            return broken(Reason::Ordering, message);
+        }
+        scoped(access)
+    }
+
+    /// A store is weak, relaxed or release.
+    pub(crate) fn store_order(&self, _: &Instr, access: &Access) -> Checked {
+        if matches!(access.order, Order::Acquire | Order::AcqRel) {
+            let message = format!("a store is weak, relaxed or release, not {}", access.order.word());
+            return broken(Reason::Ordering, message);
+        }
+        scoped(access)
+    }
+
+    /// An atomic is not weak.
+    pub(crate) fn atomic_order(&self, _: &Instr, order: &Order) -> Checked {
+        if *order == Order::Weak {
+            return broken(Reason::Ordering, "an atomic is relaxed, acquire, release or acq_rel, not weak");
+        }
+        Ok(())
+    }
+
+    /// Reductions into multicast memory return nothing and cannot acquire.
+    pub(crate) fn reduce_order(&self, _: &Instr, order: &Order) -> Checked {
+        if matches!(order, Order::Relaxed | Order::Release) {
+            return Ok(());
+        }
+        broken(Reason::Ordering, format!("a reduction is relaxed or release, not {}", order.word()))
+    }
+
+    /// Reductions into a view are relaxed and stay on the device.
+    pub(crate) fn view_order(&self, _: &Instr, order: &Order, scope: &Scope) -> Checked {
+        if *order != Order::Relaxed {
+            return broken(Reason::Ordering, "reductions into a view are relaxed");
+        }
+        if *scope == Scope::System {
+            return broken(Reason::ScopeUnwanted, "reductions into a view have at most scope `device`");
+        }
+        Ok(())
+    }
+
+    /// It waits for a token, or for none.
+    pub(crate) fn waits(&self, _: &Instr, token: &Option<Value>) -> Checked {
+        self.token(*token)
+    }
+
+    pub(crate) fn waits_for(&self, _: &Instr, token: &Value) -> Checked {
+        self.token(Some(*token))
+    }
+
+    /// Its only result is a token.
+    pub(crate) fn makes_token(&self, instr: &Instr) -> Checked {
+        self.gives(instr, &Type::Token)
     }
 
     /// The tile of ordinary pointers and its pointee type.
@@ -61,18 +76,33 @@ impl<'f> Check<'f> {
         }
     }
 
-    fn mask(&self, mask: Option<Value>, shape: &[u32]) -> Checked {
-        let Some(mask) = mask else { return Ok(()) };
+    /// A mask has an `i1` for each pointer.
+    pub(crate) fn masks(&self, _: &Instr, pointers: &Value, mask: &Option<Value>) -> Checked {
+        let (Some(mask), (pointers, _)) = (*mask, self.pointers(*pointers)?) else { return Ok(()) };
         match self.ty(mask) {
             Type::Tile(tile) if tile.elem != Elem::Scalar(Scalar::I1) => {
                 broken(Reason::Mask, format!("a mask is made of `i1`, not `{tile}`"))
             }
-            Type::Tile(tile) if tile.shape != shape => {
+            Type::Tile(tile) if tile.shape != pointers.shape => {
                 broken(Reason::MaskShape, format!("the mask `{tile}` has another shape than the pointers"))
             }
             Type::Tile(_) => Ok(()),
             other => broken(Reason::Mask, format!("a mask is a tile of `i1`, not `{other}`")),
         }
+    }
+
+    /// Padding has the type of what is loaded, and needs a mask.
+    pub(crate) fn pads(&self, instr: &Instr, mask: &Option<Value>, padding: &Option<Value>) -> Checked {
+        let Some(padding) = *padding else { return Ok(()) };
+        let read = self.read(instr)?;
+        if self.ty(padding) != read {
+            let message = format!("padding for `{read}` has type `{}`", self.ty(padding));
+            return broken(Reason::Padding, message);
+        }
+        if mask.is_none() {
+            return broken(Reason::Padding, "padding needs a mask");
+        }
+        Ok(())
     }
 
     /// Checks that the results are a value and a token. Returns the type of the value.
@@ -83,13 +113,8 @@ impl<'f> Check<'f> {
         }
     }
 
-    fn load_ptr(
-        &self,
-        instr: &Instr,
-        pointers: Value,
-        [mask, padding, token]: [Option<Value>; 3],
-    ) -> Checked {
-        let (tile, to) = self.pointers(pointers)?;
+    pub(crate) fn loads(&self, instr: &Instr, pointers: &Value) -> Checked {
+        let (tile, to) = self.pointers(*pointers)?;
         let read = self.read(instr)?;
         let Type::Tile(loaded) = read else {
             return broken(Reason::Results, format!("a tile is loaded, not `{read}`"));
@@ -100,80 +125,46 @@ impl<'f> Check<'f> {
         if loaded.shape != tile.shape {
             return broken(Reason::Shape, format!("`{tile}` does not load `{loaded}`"));
         }
-        self.mask(mask, &tile.shape)?;
-        if let Some(padding) = padding {
-            if self.ty(padding) != read {
-                let message = format!("padding for `{read}` has type `{}`", self.ty(padding));
-                return broken(Reason::Padding, message);
-            }
-            if mask.is_none() {
-                return broken(Reason::Padding, "padding needs a mask");
-            }
-        }
-        self.token(token)
+        Ok(())
     }
 
-    fn store_ptr(
-        &self,
-        instr: &Instr,
-        pointers: Value,
-        value: Value,
-        mask: Option<Value>,
-        token: Option<Value>,
-    ) -> Checked {
-        let (tile, to) = self.pointers(pointers)?;
-        let stored = self.tile(value)?;
+    pub(crate) fn stores(&self, _: &Instr, pointers: &Value, value: &Value) -> Checked {
+        let (tile, to) = self.pointers(*pointers)?;
+        let stored = self.tile(*value)?;
         if stored.elem != Elem::Scalar(to) {
             return broken(Reason::Pointee, format!("`{stored}` is not stored through pointers to `{to}`"));
         }
         if stored.shape != tile.shape {
             return broken(Reason::Shape, format!("`{tile}` and `{stored}` have different shapes"));
         }
-        self.mask(mask, &tile.shape)?;
-        self.token(token)?;
-        self.gives(instr, &Type::Token)
+        Ok(())
     }
 
-    fn rmw(
-        &self,
-        instr: &Instr,
-        pointers: Value,
-        mode: AtomicMode,
-        value: Value,
-        [mask, token]: [Option<Value>; 2],
-    ) -> Checked {
-        let (tile, to) = self.pointers(pointers)?;
-        let (given, read) = (self.tile(value)?, self.read(instr)?);
+    pub(crate) fn changes(&self, instr: &Instr, pointers: &Value, value: &Value) -> Checked {
+        let (tile, to) = self.pointers(*pointers)?;
+        let (given, read) = (self.tile(*value)?, self.read(instr)?);
         if given.shape != tile.shape || read.tile().is_some_and(|r| r.shape != tile.shape) {
             return broken(Reason::Shape, "pointers, argument and result have different shapes");
         }
         if given.elem != Elem::Scalar(to) {
             return broken(Reason::Pointee, format!("pointers to `{to}` do not fit the argument `{given}`"));
         }
-        if self.ty(value) != read {
+        if self.ty(*value) != read {
             return broken(Reason::Results, format!("the result has type `{given}`, not `{read}`"));
         }
-        self.mask(mask, &tile.shape)?;
-        self.token(token)?;
-        atomic_type(mode, to)
+        Ok(())
     }
 
-    fn cas(
-        &self,
-        instr: &Instr,
-        pointers: Value,
-        [compare, value]: [Value; 2],
-        [mask, token]: [Option<Value>; 2],
-    ) -> Checked {
-        let (tile, to) = self.pointers(pointers)?;
-        let (old, new, read) = (self.tile(compare)?, self.tile(value)?, self.read(instr)?);
+    pub(crate) fn swaps(&self, instr: &Instr, pointers: &Value, compare: &Value, value: &Value) -> Checked {
+        let (tile, to) = self.pointers(*pointers)?;
+        let (old, new, read) = (self.tile(*compare)?, self.tile(*value)?, self.read(instr)?);
         let shapes = [&old.shape, &new.shape, &read.tile().map_or_else(Vec::new, |r| r.shape.clone())]
             .into_iter()
             .all(|shape| *shape == tile.shape);
         if !shapes {
             return broken(Reason::Shape, "pointers, values and result have different shapes");
         }
-        if old != new || self.ty(value) != read {
+        if old != new || self.ty(*value) != read {
             return broken(Reason::ValueType, format!("`{old}`, `{new}` and `{read}` differ"));
         }
         if new.elem != Elem::Scalar(to) {
@@ -182,8 +173,46 @@ impl<'f> Check<'f> {
         if to == Scalar::TF32 || !matches!(to.bits(), 32 | 64) {
             return broken(Reason::AtomicType, format!("compare-and-swap needs 32 or 64 bits, not `{to}`"));
         }
-        self.mask(mask, &tile.shape)?;
-        self.token(token)
+        Ok(())
+    }
+
+    /// The operation suits what the pointers point to.
+    pub(crate) fn combines(&self, _: &Instr, mode: &AtomicMode, pointers: &Value) -> Checked {
+        atomic_type(*mode, self.pointers(*pointers)?.1)
+    }
+
+    /// The operation suits the elements of the view, and is no exchange.
+    pub(crate) fn combines_view(&self, _: &Instr, mode: &AtomicMode, place: &Place) -> Checked {
+        if *mode == AtomicMode::Xchg {
+            return broken(Reason::AtomicMode, "a reduction into a view cannot be `xchg`");
+        }
+        atomic_type(*mode, self.view(place)?.tensor.elem)
+    }
+
+    // The compiler of CUDA 13.5 accepts a strided view with padding here; the published rule does not.
+    pub(crate) fn unpadded(&self, _: &Instr, place: &Place) -> Checked {
+        if self.view(place)?.padding.is_some() {
+            return broken(Reason::PaddedView, "a reduction cannot target a view with padding");
+        }
+        Ok(())
+    }
+
+    /// A place in ordinary memory.
+    pub(crate) fn ordinary(&self, _: &Instr, place: &Place) -> Checked {
+        self.place(place, false)
+    }
+
+    /// A place in multicast memory.
+    pub(crate) fn multicast(&self, _: &Instr, place: &Place) -> Checked {
+        self.place(place, true)
+    }
+
+    pub(crate) fn loads_tile(&self, instr: &Instr, place: &Place) -> Checked {
+        Self::tile_of(self.view(place)?, self.read(instr)?)
+    }
+
+    pub(crate) fn stores_tile(&self, _: &Instr, place: &Place, value: &Value) -> Checked {
+        Self::tile_of(self.view(place)?, self.ty(*value))
     }
 
     fn view(&self, place: &Place) -> Result<&'f TileView, Broken> {
@@ -194,7 +223,7 @@ impl<'f> Check<'f> {
     }
 
     /// Checks that the view and its indices fit.
-    fn place(&self, place: &Place, multicast: bool) -> Result<&'f TileView, Broken> {
+    fn place(&self, place: &Place, multicast: bool) -> Checked {
         let view = self.view(place)?;
         let (rank, given) = (view.tile.len(), place.index.len());
         if rank != given || place.inbounds.len() != given {
@@ -212,7 +241,7 @@ impl<'f> Check<'f> {
             (true, false) => broken(Reason::Multicast, "this operation is not for multicast memory"),
             (false, true) => broken(Reason::Multicast, "this operation is only for multicast memory"),
             (_, true) if view.steps.is_some() => broken(Reason::Type, "only partition views are multicast"),
-            _ => Ok(view),
+            _ => Ok(()),
         }
     }
 
@@ -224,68 +253,8 @@ impl<'f> Check<'f> {
         broken(Reason::ViewTile, format!("the view's tile is `{want}`, not `{tile}`"))
     }
 
-    fn load_view(&self, instr: &Instr, place: &Place, token: Option<Value>, multicast: bool) -> Checked {
-        let view = self.place(place, multicast)?;
-        Self::tile_of(view, self.read(instr)?)?;
-        self.token(token)
-    }
-
-    fn store_view(
-        &self,
-        instr: &Instr,
-        place: &Place,
-        value: Value,
-        token: Option<Value>,
-        multicast: bool,
-    ) -> Checked {
-        let view = self.place(place, multicast)?;
-        Self::tile_of(view, self.ty(value))?;
-        self.token(token)?;
-        self.gives(instr, &Type::Token)
-    }
-
-    fn red_view(
-        &self,
-        instr: &Instr,
-        place: &Place,
-        mode: AtomicMode,
-        value: Value,
-        (order, scope): (Order, Scope),
-        token: Option<Value>,
-    ) -> Checked {
-        // The compiler of CUDA 13.5 accepts a strided view with padding here; the published rule does not.
-        if self.view(place)?.padding.is_some() {
-            return broken(Reason::PaddedView, "a reduction cannot target a view with padding");
-        }
-        let view = self.place(place, false)?;
-        Self::tile_of(view, self.ty(value))?;
-        if mode == AtomicMode::Xchg {
-            return broken(Reason::AtomicMode, "a reduction into a view cannot be `xchg`");
-        }
-        atomic_type(mode, view.tensor.elem)?;
-        if order != Order::Relaxed {
-            return broken(Reason::Ordering, "reductions into a view are relaxed");
-        }
-        if scope == Scope::System {
-            return broken(Reason::ScopeUnwanted, "reductions into a view have at most scope `device`");
-        }
-        self.token(token)?;
-        self.gives(instr, &Type::Token)
-    }
-
-    fn load_reduce(
-        &self,
-        instr: &Instr,
-        place: &Place,
-        reduction: Reduction,
-        token: Option<Value>,
-    ) -> Checked {
-        self.load_view(instr, place, token, true)?;
-        self.reducible(place, reduction)
-    }
-
     /// Checks that the reduction supports the elements of the view.
-    fn reducible(&self, place: &Place, reduction: Reduction) -> Checked {
+    pub(crate) fn reduces(&self, _: &Instr, place: &Place, reduction: &Reduction) -> Checked {
         let view = self.view(place)?;
         let elem = view.tensor.elem;
         let integer = elem.integer() && matches!(elem.bits(), 32 | 64);
@@ -302,24 +271,6 @@ impl<'f> Check<'f> {
     }
 }
 
-/// Checks that a load is weak, relaxed or acquire.
-fn load_order(access: &Access) -> Checked {
-    if matches!(access.order, Order::Release | Order::AcqRel) {
-        let message = format!("a load is weak, relaxed or acquire, not {}", access.order.word());
-        return broken(Reason::Ordering, message);
-    }
-    scoped(access)
-}
-
-/// Checks that a store is weak, relaxed or release.
-fn store_order(access: &Access) -> Checked {
-    if matches!(access.order, Order::Acquire | Order::AcqRel) {
-        let message = format!("a store is weak, relaxed or release, not {}", access.order.word());
-        return broken(Reason::Ordering, message);
-    }
-    scoped(access)
-}
-
 fn scoped(access: &Access) -> Checked {
     match (access.order, access.scope) {
         (Order::Weak, Some(scope)) => {
@@ -328,22 +279,6 @@ fn scoped(access: &Access) -> Checked {
         (Order::Weak, None) | (_, Some(_)) => Ok(()),
         (order, None) => broken(Reason::ScopeMissing, format!("{} needs a scope", order.word())),
     }
-}
-
-/// Checks that an atomic is not weak.
-fn atomic_order(order: Order) -> Checked {
-    if order == Order::Weak {
-        return broken(Reason::Ordering, "an atomic is relaxed, acquire, release or acq_rel, not weak");
-    }
-    Ok(())
-}
-
-/// Reductions into multicast memory return nothing and cannot acquire.
-fn reduce_order(order: Order) -> Checked {
-    if matches!(order, Order::Relaxed | Order::Release) {
-        return Ok(());
-    }
-    broken(Reason::Ordering, format!("a reduction is relaxed or release, not {}", order.word()))
 }
 
 fn atomic_type(mode: AtomicMode, elem: Scalar) -> Checked {

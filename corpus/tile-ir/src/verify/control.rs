@@ -30,47 +30,52 @@ impl Frame {
 }
 
 impl<'f> Check<'f> {
-    /// Checks operations with blocks, and terminators.
-    pub(super) fn control(&self, instr: &Instr) -> Checked {
-        match &instr.op {
-            Op::If { condition, then, otherwise } => {
-                if *self.ty(*condition) != Type::Tile(Tile::scalar(Elem::Scalar(Scalar::I1))) {
-                    let message = format!("a condition is `tile<i1>`, not `{}`", self.ty(*condition));
-                    return broken(Reason::ValueType, message);
-                }
-                if otherwise.is_none() && !instr.results.is_empty() {
-                    return broken(Reason::Results, "an `if` with results needs an `else`");
-                }
-                self.params(then, &[])?;
-                otherwise.as_ref().map_or(Ok(()), |block| self.params(block, &[]))
-            }
-            Op::For { bounds, inits, body, .. } => {
-                let [low, high, step] = bounds;
-                if !self.integers(*low)?.shape.is_empty() {
-                    return broken(Reason::Shape, "bounds are tiles without dimensions");
-                }
-                if self.ty(*low) != self.ty(*high) || self.ty(*low) != self.ty(*step) {
-                    return broken(Reason::ValueType, "bounds and step must have one type");
-                }
-                self.carries(inits)?;
-                self.carries(&instr.results)?;
-                let params: Vec<&Type> = std::iter::once(low).chain(inits).map(|v| self.ty(*v)).collect();
-                self.params(body, &params)?;
-                self.alike(
-                    &instr.results,
-                    inits,
-                    "the results of a `for` have the types of its carried values",
-                )
-            }
-            Op::Loop { inits, body } => {
-                self.carries(inits)?;
-                self.carries(&instr.results)?;
-                let params: Vec<&Type> = inits.iter().map(|v| self.ty(*v)).collect();
-                self.params(body, &params)
-            }
-            end_op!() => self.end(&instr.op),
-            plain_op!() | token_op!() | access_op!() => Ok(()),
+    /// An `if` has a condition, arms without parameters, and an `else` if it gives something.
+    pub(crate) fn branch(
+        &self,
+        instr: &Instr,
+        condition: &Value,
+        then: &Block,
+        otherwise: &Option<Block>,
+    ) -> Checked {
+        if *self.ty(*condition) != Type::Tile(Tile::scalar(Elem::Scalar(Scalar::I1))) {
+            let message = format!("a condition is `tile<i1>`, not `{}`", self.ty(*condition));
+            return broken(Reason::ValueType, message);
         }
+        if otherwise.is_none() && !instr.results.is_empty() {
+            return broken(Reason::Results, "an `if` with results needs an `else`");
+        }
+        self.params(then, &[])?;
+        otherwise.as_ref().map_or(Ok(()), |block| self.params(block, &[]))
+    }
+
+    /// The bounds of a `for` are integers of one type. Its results are what it carries.
+    pub(crate) fn counted(
+        &self,
+        instr: &Instr,
+        bounds: &[Value; 3],
+        inits: &[Value],
+        body: &Block,
+    ) -> Checked {
+        let [low, high, step] = bounds;
+        if !self.integers(*low)?.shape.is_empty() {
+            return broken(Reason::Shape, "bounds are tiles without dimensions");
+        }
+        if self.ty(*low) != self.ty(*high) || self.ty(*low) != self.ty(*step) {
+            return broken(Reason::ValueType, "bounds and step must have one type");
+        }
+        self.carries(inits)?;
+        self.carries(&instr.results)?;
+        let params: Vec<&Type> = std::iter::once(low).chain(inits).map(|v| self.ty(*v)).collect();
+        self.params(body, &params)?;
+        self.alike(&instr.results, inits, "the results of a `for` have the types of its carried values")
+    }
+
+    pub(crate) fn repeated(&self, instr: &Instr, inits: &[Value], body: &Block) -> Checked {
+        self.carries(inits)?;
+        self.carries(&instr.results)?;
+        let params: Vec<&Type> = inits.iter().map(|v| self.ty(*v)).collect();
+        self.params(body, &params)
     }
 
     fn params(&self, block: &Block, want: &[&Type]) -> Checked {
@@ -96,32 +101,46 @@ impl<'f> Check<'f> {
         broken(Reason::Results, message)
     }
 
-    fn end(&self, op: &Op) -> Checked {
-        let inside = self.frames.last();
-        let round = self.frames.iter().rev().find(|f| matches!(f, Frame::For(_) | Frame::Loop(..)));
-        match (op, inside, round) {
-            (Op::Yield(values), Some(Frame::If(results)), _) => {
+    /// The loop around this block, if there is one.
+    fn around(&self) -> Option<&Frame> {
+        self.frames.iter().rev().find(|f| matches!(f, Frame::For(_) | Frame::Loop(..)))
+    }
+
+    pub(crate) fn yields(&self, _: &Instr, values: &[Value]) -> Checked {
+        match self.frames.last() {
+            Some(Frame::If(results)) => {
                 self.alike(values, results, "`yield` does not match the results of the `if`")
             }
-            (Op::Yield(_), _, _) => broken(Reason::Block, "only arms of an `if` end with `yield`"),
-            (Op::Continue(values), _, Some(Frame::For(carried) | Frame::Loop(carried, _))) => {
+            _ => broken(Reason::Block, "only arms of an `if` end with `yield`"),
+        }
+    }
+
+    pub(crate) fn continues(&self, _: &Instr, values: &[Value]) -> Checked {
+        match self.around() {
+            Some(Frame::For(carried) | Frame::Loop(carried, _)) => {
                 self.alike(values, carried, "`continue` does not match the carried values of the loop")
             }
-            (Op::Break(values), _, Some(Frame::Loop(_, results))) => {
+            _ => broken(Reason::Block, "no enclosing loop takes this terminator"),
+        }
+    }
+
+    pub(crate) fn breaks(&self, _: &Instr, values: &[Value]) -> Checked {
+        match self.around() {
+            Some(Frame::Loop(_, results)) => {
                 self.alike(values, results, "`break` does not match the results of the loop")
             }
-            (Op::Return(values), Some(Frame::Function | Frame::If(_) | Frame::Loop(..)), _) => {
-                let types: Vec<&Type> = values.iter().map(|v| self.ty(*v)).collect();
-                if types.iter().copied().eq(&self.function.results) {
-                    return Ok(());
-                }
-                broken(Reason::Results, "`return` does not match the results of the function")
-            }
-            (Op::Return(_), _, _) => broken(Reason::Block, "`return` cannot leave a `for`"),
-            (Op::Continue(_) | Op::Break(_), _, _) => {
-                broken(Reason::Block, "no enclosing loop takes this terminator")
-            }
-            (plain_op!() | token_op!() | access_op!() | block_op!(), _, _) => Ok(()),
+            _ => broken(Reason::Block, "no enclosing loop takes this terminator"),
         }
+    }
+
+    pub(crate) fn returns(&self, _: &Instr, values: &[Value]) -> Checked {
+        if matches!(self.frames.last(), None | Some(Frame::For(_))) {
+            return broken(Reason::Block, "`return` cannot leave a `for`");
+        }
+        let types: Vec<&Type> = values.iter().map(|v| self.ty(*v)).collect();
+        if types.iter().copied().eq(&self.function.results) {
+            return Ok(());
+        }
+        broken(Reason::Results, "`return` does not match the results of the function")
     }
 }

@@ -10,7 +10,7 @@ mod control;
 mod plain;
 
 use super::types::{Elem, Scalar, Tile, Type};
-use super::{Block, Function, Hint, Hints, Instr, Module, NESTING, Op, RANK, Value};
+use super::{Block, Function, Hint, Hints, Instr, Module, NESTING, RANK, Value};
 use std::fmt;
 
 macro_rules! reasons {
@@ -126,8 +126,8 @@ pub fn verify(module: &Module) -> Vec<Fault> {
 }
 
 /// The class of a broken rule and the message.
-type Broken = (Reason, String);
-type Checked = Result<(), Broken>;
+pub(crate) type Broken = (Reason, String);
+pub(crate) type Checked = Result<(), Broken>;
 
 fn broken<T>(reason: Reason, message: impl Into<String>) -> Result<T, Broken> {
     Err((reason, message.into()))
@@ -151,7 +151,7 @@ fn function(function: &Function) -> Vec<Fault> {
 }
 
 /// State of the walk through one function.
-struct Check<'f> {
+pub(crate) struct Check<'f> {
     function: &'f Function,
     /// Values that are in scope.
     defined: Vec<bool>,
@@ -259,22 +259,12 @@ impl<'f> Check<'f> {
                 return broken(Reason::Name, "a result is no value of the function");
             }
         }
-        match &instr.op {
-            Op::LoadPtr { hints, .. }
-            | Op::StorePtr { hints, .. }
-            | Op::LoadView { hints, .. }
-            | Op::StoreView { hints, .. } => once(hints)?,
-            Op::AtomicRmw { .. } | Op::AtomicCas { .. } | Op::AtomicRedView { .. } => {}
-            Op::MultimemLoadReduce { .. } | Op::MultimemReduce { .. } | Op::MultimemStore { .. } => {}
-            plain_op!() | token_op!() | block_op!() | end_op!() => {}
-        }
-        if let Some(checked) = self.plain(instr) {
-            return checked;
-        }
-        if let Some(checked) = self.access(instr) {
-            return checked;
-        }
-        self.control(instr)
+        self.rules(instr)
+    }
+
+    /// No hint is given twice.
+    pub(crate) fn hinted(&self, _: &Instr, hints: &Hints) -> Checked {
+        once(hints)
     }
 
     /// The type of an operand; `instr` has checked that it exists.

@@ -2,33 +2,9 @@
 
 use super::{Check, Checked, Reason, broken};
 use crate::words::{Convert, Sign};
-use crate::{Assumption, Elem, Instr, Op, Scalar, Tile, Type, Value};
+use crate::{Assumption, Constant, Elem, Instr, Scalar, Tile, Type, Value};
 
 impl<'f> Check<'f> {
-    /// Checks such an operation; `None` for other operations.
-    pub(super) fn plain(&self, instr: &Instr) -> Option<Checked> {
-        Some(match &instr.op {
-            Op::Constant(constant) => self.constant(instr, &constant.bits),
-            Op::Iota => self.iota(instr),
-            Op::Convert { to, value } => self.convert(instr, *to, *value),
-            Op::Extend { value, .. } => self.resized(instr, *value, |from, to| from < to),
-            Op::Truncate { value, .. } => self.resized(instr, *value, |from, to| from > to),
-            Op::Offset { pointer, offset } => self.offset(instr, *pointer, *offset),
-            Op::Integer { a, b, .. } => self.integers(*a).and_then(|_| self.pair(instr, *a, *b)),
-            Op::Float { flush, a, b, .. } => self.float(instr, *flush, *a, *b),
-            Op::Compare { a, b, .. } => self.compare(instr, *a, *b),
-            Op::Select { condition, a, b } => self.select(instr, *condition, *a, *b),
-            Op::Assume { that, value } => self.assume(instr, that, *value),
-            Op::TileBlockId | Op::NumTileBlocks => self.coordinates(instr),
-            Op::TensorView { base, shape, strides } => self.tensor_view(instr, *base, shape, strides),
-            Op::MakeView { tensor } => self.make_view(instr, *tensor),
-            Op::MakeToken => self.gives(instr, &Type::Token),
-            Op::JoinTokens(tokens) => self.join(instr, tokens),
-            Op::AliasFence { .. } | Op::GdcWait { .. } | Op::GdcLaunch { .. } => return None,
-            access_op!() | block_op!() | end_op!() => return None,
-        })
-    }
-
     fn result_tile(&self, instr: &Instr) -> Result<&'f Tile, super::Broken> {
         match self.single(instr)? {
             Type::Tile(tile) => Ok(tile),
@@ -36,7 +12,8 @@ impl<'f> Check<'f> {
         }
     }
 
-    fn constant(&self, instr: &Instr, bits: &[u64]) -> Checked {
+    pub(crate) fn constant(&self, instr: &Instr, constant: &Constant) -> Checked {
+        let bits = &constant.bits;
         let tile = self.result_tile(instr)?;
         let Some(elem) = tile.elem.scalar() else {
             return broken(Reason::ElementType, "a constant is made of numbers");
@@ -50,7 +27,7 @@ impl<'f> Check<'f> {
         Ok(())
     }
 
-    fn iota(&self, instr: &Instr) -> Checked {
+    pub(crate) fn iota(&self, instr: &Instr) -> Checked {
         let tile = self.result_tile(instr)?;
         let Some(elem) = tile.elem.scalar().filter(|e| e.integer()) else {
             return broken(Reason::ElementType, "`iota` gives integers");
@@ -64,8 +41,8 @@ impl<'f> Check<'f> {
         Ok(())
     }
 
-    fn convert(&self, instr: &Instr, to: Convert, value: Value) -> Checked {
-        let (from, into) = (self.tile(value)?, self.result_tile(instr)?);
+    pub(crate) fn convert(&self, instr: &Instr, to: &Convert, value: &Value) -> Checked {
+        let (from, into) = (self.tile(*value)?, self.result_tile(instr)?);
         let wrong = |reason| broken(reason, format!("`{}` does not make `{into}` of `{from}`", to.word()));
         match to {
             Convert::Reshape | Convert::Broadcast if from.elem != into.elem => wrong(Reason::ElementType),
@@ -89,6 +66,14 @@ impl<'f> Check<'f> {
         }
     }
 
+    pub(crate) fn wider(&self, instr: &Instr, value: &Value) -> Checked {
+        self.resized(instr, *value, |from, to| from < to)
+    }
+
+    pub(crate) fn narrower(&self, instr: &Instr, value: &Value) -> Checked {
+        self.resized(instr, *value, |from, to| from > to)
+    }
+
     fn resized(&self, instr: &Instr, value: Value, fits: fn(u32, u32) -> bool) -> Checked {
         let (from, into) = (self.integers(value)?, self.result_tile(instr)?);
         match (from.elem.scalar(), into.elem.scalar()) {
@@ -101,59 +86,65 @@ impl<'f> Check<'f> {
         Ok(())
     }
 
-    fn offset(&self, instr: &Instr, pointer: Value, offset: Value) -> Checked {
-        let (pointers, offsets) = (self.tile(pointer)?, self.integers(offset)?);
+    pub(crate) fn moved(&self, instr: &Instr, pointer: &Value, offset: &Value) -> Checked {
+        let (pointers, offsets) = (self.tile(*pointer)?, self.integers(*offset)?);
         if !matches!(pointers.elem, Elem::Pointer { .. }) {
             return broken(Reason::Pointer, format!("`offset` moves pointers, not `{pointers}`"));
         }
         if pointers.shape != offsets.shape {
             return broken(Reason::Shape, format!("`{pointers}` and `{offsets}` have different shapes"));
         }
-        self.gives(instr, self.ty(pointer))
+        self.gives(instr, self.ty(*pointer))
     }
 
     /// Checks that both operands and the result have one type.
-    fn pair(&self, instr: &Instr, a: Value, b: Value) -> Checked {
-        if self.ty(a) != self.ty(b) {
-            return broken(Reason::ValueType, format!("`{}` and `{}` differ", self.ty(a), self.ty(b)));
-        }
-        self.gives(instr, self.ty(a))
+    pub(crate) fn pair(&self, instr: &Instr, a: &Value, b: &Value) -> Checked {
+        self.alike_pair(*a, *b)?;
+        self.gives(instr, self.ty(*a))
     }
 
-    fn float(&self, instr: &Instr, flush: bool, a: Value, b: Value) -> Checked {
-        let tile = self.tile(a)?;
+    fn alike_pair(&self, a: Value, b: Value) -> Checked {
+        if self.ty(a) == self.ty(b) {
+            return Ok(());
+        }
+        broken(Reason::ValueType, format!("`{}` and `{}` differ", self.ty(a), self.ty(b)))
+    }
+
+    pub(crate) fn whole(&self, _: &Instr, a: &Value) -> Checked {
+        self.integers(*a).map(|_| ())
+    }
+
+    pub(crate) fn real(&self, _: &Instr, flush: &bool, a: &Value) -> Checked {
+        let tile = self.tile(*a)?;
         let known = [Scalar::F16, Scalar::BF16, Scalar::F32, Scalar::F64];
         match tile.elem.scalar() {
-            Some(Scalar::F32) => {}
-            Some(s) if known.contains(&s) && !flush => {}
-            Some(s) if known.contains(&s) => {
-                return broken(Reason::ElementType, "only `f32` is flushed to zero");
-            }
-            _ => return broken(Reason::ElementType, format!("floats are needed, not `{tile}`")),
+            Some(Scalar::F32) => Ok(()),
+            Some(s) if known.contains(&s) && !*flush => Ok(()),
+            Some(s) if known.contains(&s) => broken(Reason::ElementType, "only `f32` is flushed to zero"),
+            _ => broken(Reason::ElementType, format!("floats are needed, not `{tile}`")),
         }
-        self.pair(instr, a, b)
     }
 
-    fn compare(&self, instr: &Instr, a: Value, b: Value) -> Checked {
-        let tile = self.integers(a)?;
-        if self.ty(a) != self.ty(b) {
-            return broken(Reason::ValueType, format!("`{}` and `{}` differ", self.ty(a), self.ty(b)));
-        }
+    pub(crate) fn compared(&self, instr: &Instr, a: &Value, b: &Value) -> Checked {
+        let tile = self.integers(*a)?;
+        self.alike_pair(*a, *b)?;
         self.gives(instr, &Type::Tile(tile.of(Elem::Scalar(Scalar::I1))))
     }
 
-    fn select(&self, instr: &Instr, condition: Value, a: Value, b: Value) -> Checked {
-        let (chooses, tile) = (self.tile(condition)?, self.tile(a)?);
+    /// A condition for each element.
+    pub(crate) fn chooses(&self, _: &Instr, condition: &Value, a: &Value) -> Checked {
+        let (chooses, tile) = (self.tile(*condition)?, self.tile(*a)?);
         if chooses.elem != Elem::Scalar(Scalar::I1) {
             return broken(Reason::ElementType, format!("a condition is made of `i1`, not `{chooses}`"));
         }
         if chooses.shape != tile.shape {
             return broken(Reason::Shape, format!("`{chooses}` and `{tile}` have different shapes"));
         }
-        self.pair(instr, a, b)
+        Ok(())
     }
 
-    fn assume(&self, instr: &Instr, that: &Assumption, value: Value) -> Checked {
+    pub(crate) fn assumed(&self, instr: &Instr, that: &Assumption, value: &Value) -> Checked {
+        let value = *value;
         let ty = self.ty(value);
         let pointers = matches!(ty, Type::Tile(Tile { elem: Elem::Pointer { .. }, .. }));
         match that {
@@ -191,7 +182,7 @@ impl<'f> Check<'f> {
         self.gives(instr, ty)
     }
 
-    fn coordinates(&self, instr: &Instr) -> Checked {
+    pub(crate) fn coordinates(&self, instr: &Instr) -> Checked {
         let ty = Type::scalar(Scalar::I32);
         match instr.results.as_slice() {
             [x, y, z] if [x, y, z].into_iter().all(|v| *self.ty(*v) == ty) => Ok(()),
@@ -199,12 +190,18 @@ impl<'f> Check<'f> {
         }
     }
 
-    fn tensor_view(&self, instr: &Instr, base: Value, shape: &[Value], strides: &[Value]) -> Checked {
+    pub(crate) fn tensor_view(
+        &self,
+        instr: &Instr,
+        base: &Value,
+        shape: &[Value],
+        strides: &[Value],
+    ) -> Checked {
         let Type::Tensor(view) = self.single(instr)? else {
             return broken(Reason::Results, "the result is a `tensor_view`");
         };
         let want = Tile::scalar(Elem::Pointer { to: view.elem, multicast: view.multicast });
-        let pointer = self.tile(base)?;
+        let pointer = self.tile(*base)?;
         if *pointer != want {
             return broken(Reason::Pointee, format!("the base is `{want}`, not `{pointer}`"));
         }
@@ -223,22 +220,21 @@ impl<'f> Check<'f> {
         Ok(())
     }
 
-    fn make_view(&self, instr: &Instr, tensor: Value) -> Checked {
+    pub(crate) fn cut(&self, instr: &Instr, tensor: &Value) -> Checked {
         let Type::View(view) = self.single(instr)? else {
             return broken(Reason::Results, "the result is a partition or strided view");
         };
-        match self.ty(tensor) {
+        match self.ty(*tensor) {
             Type::Tensor(of) if *of == view.tensor => Ok(()),
             other => broken(Reason::ValueType, format!("the view is of `{}`, not `{other}`", view.tensor)),
         }
     }
 
-    fn join(&self, instr: &Instr, tokens: &[Value]) -> Checked {
+    pub(crate) fn joins(&self, _: &Instr, tokens: &[Value]) -> Checked {
         if tokens.len() < 2 {
             return broken(Reason::Tokens, "`join_tokens` needs two or more tokens");
         }
-        tokens.iter().try_for_each(|t| self.token(Some(*t)))?;
-        self.gives(instr, &Type::Token)
+        tokens.iter().try_for_each(|t| self.token(Some(*t)))
     }
 }
 

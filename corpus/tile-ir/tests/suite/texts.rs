@@ -6,7 +6,7 @@ use moire_tile_ir::{Module, Reason, verify};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-fn outside(name: &str) -> Option<PathBuf> {
+pub(crate) fn outside(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(name);
     if path.is_dir() {
         return Some(path);

@@ -3,9 +3,10 @@
 //! A file that is refused or not compiled is cut in two until the kernels to blame are alone in their files. So each kernel
 //! gets the answer it would get alone. Kernels are renamed for the file and renamed back, and labels are renumbered.
 
-use super::{Bytecode, Compiled, Stage, Tileiras, WriteError, write};
+use super::{Compiled, Stage, Tileiras};
 use crate::failure::Failure;
 use crate::sass::Nvdisasm;
+use moire_tile_ir::bytecode::{Bytecode, WriteError, write};
 use moire_tile_ir::{FUNCTIONS, Function, Module};
 use std::sync::Arc;
 

@@ -1,68 +1,9 @@
-//! Tile IR for NVIDIA's compiler: its bytecode, and `tileiras` itself.
+//! NVIDIA's compiler of Tile IR, `tileiras`.
 //!
-//! [`write()`] turns a module into a file, [`read()`] a file into a module. [`Tileiras`] compiles a file and keeps the PTX;
-//! [`batch`] does so with many kernels at once. The format is that of the binary format chapter of the Tile IR
-//! specification and of the open dialect; it was checked against files that the compiler accepts.
-//!
-//! The format leaves numbers of types and constants free. So a numbering can be given, and that of a file is kept when it
-//! is read.
+//! [`Tileiras`] compiles a file of bytecode and keeps the PTX; [`batch`] does so with many kernels at once.
 
 pub mod batch;
 mod bay;
-mod bytes;
-mod codes;
-mod error;
-mod hints;
-mod numbering;
-mod read;
-mod read_memory;
-mod read_ops;
 mod tileiras;
-mod types;
-mod write;
-mod write_ops;
 
-pub use error::{ReadError, WriteError};
-pub use numbering::{Item, Numbering};
-pub use read::read;
 pub use tileiras::{Compiled, Stage, Tileiras};
-pub use write::{write, write_numbered};
-
-use std::fmt;
-
-/// A version of the bytecode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Bytecode {
-    /// 13.1
-    V13_1,
-    /// 13.2
-    V13_2,
-    /// 13.3
-    V13_3,
-    /// 13.4
-    V13_4,
-    /// 13.5
-    V13_5,
-}
-
-impl Bytecode {
-    /// Oldest first.
-    pub const ALL: [Bytecode; 5] =
-        [Bytecode::V13_1, Bytecode::V13_2, Bytecode::V13_3, Bytecode::V13_4, Bytecode::V13_5];
-
-    /// The number after `13.`.
-    pub fn minor(self) -> u8 {
-        self as u8 + 1
-    }
-
-    /// The version with these numbers in the header; `None` if it is unknown.
-    pub fn of(major: u8, minor: u8) -> Option<Bytecode> {
-        Self::ALL.into_iter().find(|v| (major, minor) == (13, v.minor()))
-    }
-}
-
-impl fmt::Display for Bytecode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "13.{}", self.minor())
-    }
-}

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::find::{ToolError, Unusable, candidates, environment, first};
 use crate::run::{Limits, Output, RunError, run};
 use crate::version::Version;
+use moire_tile_ir::bytecode::Bytecode;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -106,10 +107,10 @@ impl Tileiras {
     }
 
     /// The newest bytecode it reads.
-    pub fn bytecode(&self) -> super::Bytecode {
+    pub fn bytecode(&self) -> Bytecode {
         // A release newer than this build reads the newest bytecode that this build writes.
         let known = u8::try_from(self.version.minor).ok().filter(|_| self.version.major <= 13);
-        known.and_then(|minor| super::Bytecode::of(13, minor)).unwrap_or(super::Bytecode::V13_5)
+        known.and_then(|minor| Bytecode::of(13, minor)).unwrap_or(Bytecode::V13_5)
     }
 
     /// Compiles a file of bytecode for a target such as `sm_90`, at a level of optimisation from 0 to 3.

@@ -3,9 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use crate::outside::skipped;
+use moire_tile_ir::bytecode::Bytecode;
 use moire_toolchain::find::{candidates, environment};
 use moire_toolchain::run::{Limits, run};
-use moire_toolchain::tile::Bytecode;
 use moire_toolchain::{Ptxas, Version};
 use std::path::PathBuf;
 use std::process::Command;

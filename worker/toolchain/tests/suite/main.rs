@@ -6,7 +6,6 @@ mod outside;
 mod probes;
 mod ptxas;
 mod sass;
-mod tile_bytes;
 mod tile_compiler;
 mod tile_generated;
 mod tile_verifier;

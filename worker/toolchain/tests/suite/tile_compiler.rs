@@ -4,14 +4,16 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use moire_kernel::ptx;
-use moire_tile_ir::text::parse;
+use moire_tile_ir::bytecode::{Bytecode, write};
+use moire_tile_ir::text::{parse, print};
 use moire_tile_ir::{Function, Module, verify};
 use moire_toolchain::Failure;
 use moire_toolchain::Nvdisasm;
 use moire_toolchain::machine::{Change, changes, of_machine, of_ptx};
-use moire_toolchain::run::{Limits, RunError};
+use moire_toolchain::run::{Limits, RunError, run};
 use moire_toolchain::tile::batch::{CompileOptions, Unanswered, assemble, compile};
-use moire_toolchain::tile::{Bytecode, Stage, Tileiras, write};
+use moire_toolchain::tile::{Stage, Tileiras};
+use std::process::Command;
 use std::time::Duration;
 
 /// Releases since 13.3 have it.
@@ -25,10 +27,47 @@ fn compiler() -> Option<Tileiras> {
     found
 }
 
+/// Every operation, with and without its optional parts, by the version that it needs.
+const EVERYTHING: [&str; 5] = [
+    include_str!("../../../../corpus/tile-ir/tests/data/tile-13.1.tile"),
+    include_str!("../../../../corpus/tile-ir/tests/data/tile-13.2.tile"),
+    include_str!("../../../../corpus/tile-ir/tests/data/tile-13.3.tile"),
+    include_str!("../../../../corpus/tile-ir/tests/data/tile-13.4.tile"),
+    include_str!("../../../../corpus/tile-ir/tests/data/tile-13.5.tile"),
+];
+
+fn everything(version: Bytecode) -> &'static str {
+    EVERYTHING[usize::from(version.minor()) - 1]
+}
+
 fn kernels(text: &str) -> Vec<Function> {
     let module = parse(text).unwrap();
     assert_eq!(verify(&module), []);
     module.functions
+}
+
+/// The bytecode has no name for the module.
+fn nameless(module: &Module) -> Module {
+    Module { name: String::new(), ..module.clone() }
+}
+
+#[test]
+fn the_disassembler_says_what_was_written() {
+    let Some((tool, newest)) = crate::common::tile_disassembler() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("k.tileirbc");
+    for version in Bytecode::ALL.into_iter().filter(|v| *v <= newest) {
+        for oldest in Bytecode::ALL.into_iter().filter(|o| *o <= version) {
+            let module = parse(everything(oldest)).unwrap();
+            std::fs::write(&file, write(&module, version).unwrap()).unwrap();
+            let mut command = Command::new(&tool);
+            command.arg(&file);
+            let out = run(command, Limits::default()).unwrap();
+            assert!(out.status.success(), "{oldest} as {version}: {}{}", out.stdout, out.stderr);
+            let said = parse(&out.stdout).unwrap_or_else(|e| panic!("{e}\n{}", out.stdout));
+            assert_eq!(print(&said), print(&nameless(&module)), "{oldest} as {version}");
+        }
+    }
 }
 
 fn small(name: &str, order: &str) -> String {
@@ -52,15 +91,8 @@ fn every_release_takes_everything_at_every_version_it_reads() {
     if compiler().is_none() {
         return;
     }
-    let texts = [
-        include_str!("../data/tile-13.1.tile"),
-        include_str!("../data/tile-13.2.tile"),
-        include_str!("../data/tile-13.3.tile"),
-        include_str!("../data/tile-13.4.tile"),
-        include_str!("../data/tile-13.5.tile"),
-    ];
     for tool in Tileiras::all(None) {
-        for (oldest, text) in Bytecode::ALL.into_iter().zip(texts) {
+        for (oldest, text) in Bytecode::ALL.into_iter().zip(EVERYTHING) {
             let module = parse(text).unwrap();
             for version in Bytecode::ALL.into_iter().filter(|v| *v >= oldest && *v <= tool.bytecode()) {
                 let out = tool.compile(&write(&module, version).unwrap(), ANY, 3, Stage::Ptx);

@@ -3,20 +3,20 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use moire_tile_ir::bytecode::{Bytecode, read, write};
 use moire_tile_ir::text::parse;
 use moire_tile_ir::{Reason, verify};
 use moire_toolchain::run::{Limits, run};
-use moire_toolchain::tile::{Bytecode, read, write};
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Mutex;
 
 const TEXTS: [&str; 5] = [
-    include_str!("../data/tile-13.1.tile"),
-    include_str!("../data/tile-13.2.tile"),
-    include_str!("../data/tile-13.3.tile"),
-    include_str!("../data/tile-13.4.tile"),
-    include_str!("../data/tile-13.5.tile"),
+    include_str!("../../../../corpus/tile-ir/tests/data/tile-13.1.tile"),
+    include_str!("../../../../corpus/tile-ir/tests/data/tile-13.2.tile"),
+    include_str!("../../../../corpus/tile-ir/tests/data/tile-13.3.tile"),
+    include_str!("../../../../corpus/tile-ir/tests/data/tile-13.4.tile"),
+    include_str!("../../../../corpus/tile-ir/tests/data/tile-13.5.tile"),
 ];
 
 /// Files tried; `MOIRE_TILE_FILES` says how many.

@@ -128,7 +128,9 @@ impl Emit<'_> {
         if view.tile.len() > 1 {
             all.push(self.value(Number::Known(0)));
         }
-        let view = self.op(Op::MakeView { tensor }, Type::View(view));
+        let cut =
+            if view.steps.is_some() { Op::StridedView { tensor } } else { Op::PartitionView { tensor } };
+        let view = self.op(cut, Type::View(view));
         Place { view, inbounds: vec![false; all.len()], index: all }
     }
 

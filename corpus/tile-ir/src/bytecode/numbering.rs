@@ -5,7 +5,7 @@
 //! their use, each after its parts.
 
 use super::Bytecode;
-use moire_tile_ir::{Block, Elem, Module, Op, Scalar, Tile, Type};
+use crate::{Block, Elem, Module, Op, Scalar, Tile, Type};
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -73,7 +73,7 @@ impl Numbering {
 }
 
 /// Calls for every counted row; blocks are nested no deeper than a module may have them.
-fn indices(block: &Block, each: &mut dyn FnMut(moire_tile_ir::Value)) {
+fn indices(block: &Block, each: &mut dyn FnMut(crate::Value)) {
     for instr in &block.ops {
         if instr.op == Op::Iota {
             instr.results.iter().for_each(|r| each(*r));

@@ -10,7 +10,7 @@ use super::hints::write_hints;
 use super::numbering::{Item, Numbering, Table, Tables};
 use super::types::encode;
 use super::write_ops::Ops;
-use moire_tile_ir::{Function, Module};
+use crate::{Function, Module};
 
 /// The file of a module with the usual numbering.
 ///

@@ -28,7 +28,7 @@ pub enum WriteError {
     /// A tensor has more elements along a dimension than the format can say.
     #[error("a dimension of {0} elements cannot be written")]
     Extent(u64),
-    /// The module has faults: [`moire_tile_ir::verify`] names them.
+    /// The module has faults: [`crate::verify`] names them.
     #[error("`@{0}` is no function that could be written: {1}")]
     Malformed(String, &'static str),
 }

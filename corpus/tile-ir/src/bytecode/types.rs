@@ -5,7 +5,7 @@ use super::bytes::{Cursor, Taken, count, varint};
 use super::codes::{DYNAMIC, MULTICAST, ty};
 use super::error::WriteError;
 use super::numbering::{Item, Table, parts};
-use moire_tile_ir::{Elem, Padding, RANK, Scalar, TensorView, Tile, TileView, Type};
+use crate::{Elem, Padding, RANK, Scalar, TensorView, Tile, TileView, Type};
 
 fn wide(out: &mut Vec<u8>, list: &[Option<u64>]) -> Result<(), WriteError> {
     count(out, list.len());

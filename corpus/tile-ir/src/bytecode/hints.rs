@@ -4,7 +4,7 @@ use super::bytes::{Cursor, Taken, count, varint};
 use super::codes::attribute;
 use super::numbering::{Item, Numbering, Tables};
 use super::types::value_type;
-use moire_tile_ir::{Elem, Hint, Hints, Scalar, Type};
+use crate::{Elem, Hint, Hints, Scalar, Type};
 
 /// Writes hints: a dictionary of dictionaries, after its tag.
 pub(super) fn write_hints(tables: &mut Tables, out: &mut Vec<u8>, hints: &Hints) {

@@ -1,7 +1,7 @@
 //! Reads a file of bytecode as a module. Any bytes are read to their end, or refused at a position.
 //!
 //! The module is not yet verified. Debug information and the producer's name are skipped. Globals and operations that
-//! [`moire_tile_ir::Op`] lacks are refused. Sizes are bounded by the number of bytes and by the limits of
+//! [`crate::Op`] lacks are refused. Sizes are bounded by the number of bytes and by the limits of
 //! [`moire_tile_ir`].
 
 use super::Bytecode;
@@ -12,7 +12,7 @@ use super::hints::{read_hints, string, tag};
 use super::numbering::{Item, Numbering};
 use super::read_ops::Body;
 use super::types::decode;
-use moire_tile_ir::{FUNCTIONS, Function, Module};
+use crate::{FUNCTIONS, Function, Module};
 
 /// Most bytes of a file.
 const FILE_BYTES: usize = 1 << 20;
