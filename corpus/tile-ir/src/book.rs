@@ -310,6 +310,11 @@ book! {
         gives &[Gives::Any], Pieces(PAIR);
         rules [whole(a), pair(a, b)];
 
+    Negate { overflow: Overflow, value: Value } [overflow @V13_2, value]
+        "negi" = 0x50;
+        gives &[Gives::Any], Pieces(&[Its("value"), Its("overflow"), Types(&[Result(&["value"])])]);
+        rules [whole(value), negates(overflow), keeps(value)];
+
     Float { op: FloatOp, rounding: Rounding, flush: bool, a: Value, b: Value } [op, flush, rounding, a, b]
         "addf" = 0x02 with op = FloatOp::Add;
         "subf" = 0x67 with op = FloatOp::Sub;

@@ -14,6 +14,7 @@ macro_rules! plain_op {
             | $crate::Op::Truncate { .. }
             | $crate::Op::Offset { .. }
             | $crate::Op::Integer { .. }
+            | $crate::Op::Negate { .. }
             | $crate::Op::Float { .. }
             | $crate::Op::Compare { .. }
             | $crate::Op::Select { .. }

@@ -54,7 +54,7 @@ const ROWS: &[Row] = &[
         Table,
         "a load reads and a store writes, one operation per element",
         "R W",
-        "mp_all_relaxed_bare one_read",
+        "mp_all_relaxed_bare one_read negated",
     ),
     Row(
         "7.1",

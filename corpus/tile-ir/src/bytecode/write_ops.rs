@@ -108,6 +108,7 @@ impl<'a> Ops<'a> {
     fn attribute(&mut self, named: &Named<Field<'_>>, results: &[Value]) -> Written {
         if named.since > self.tables.version {
             let said = matches!(named.field, Field::Flag(true))
+                || matches!(named.field, Field::Word(word) if word.number() != 0)
                 || matches!(named.field, Field::Inbounds(all) if all.contains(&true));
             return if said { self.needs(named.name, named.since) } else { Ok(()) };
         }

@@ -199,6 +199,13 @@ impl Block<'_, '_> {
                 self.integers(scalar)?;
                 self.zip(*a, *b, &mut |block, x, y| block.integer(*op, scalar, x, y))?
             }
+            Op::Negate { overflow, value } => {
+                let scalar = self.scalar(*value)?;
+                self.integers(scalar)?;
+                let (minus, zero) = (IntegerOp::Sub(*overflow), Lane::known(0));
+                let lanes = self.lanes(*value)?.into_iter();
+                lanes.map(|lane| self.integer(minus, scalar, zero.clone(), lane)).collect::<Done<_>>()?
+            }
             Op::Compare { predicate, sign, a, b } => {
                 let scalar = self.scalar(*a)?;
                 self.integers(scalar)?;

@@ -1,7 +1,7 @@
 //! Rules of operations without memory accesses and blocks.
 
 use super::{Check, Checked, Reason, broken};
-use crate::words::{Convert, Sign};
+use crate::words::{Convert, Overflow, Sign};
 use crate::{Assumption, Constant, Elem, Instr, Scalar, Tile, Type, Value};
 
 impl<'f> Check<'f> {
@@ -112,6 +112,19 @@ impl<'f> Check<'f> {
 
     pub(crate) fn whole(&self, _: &Instr, a: &Value) -> Checked {
         self.integers(*a).map(|_| ())
+    }
+
+    /// A negation is one of signed integers.
+    pub(crate) fn negates(&self, _: &Instr, overflow: &Overflow) -> Checked {
+        if *overflow == Overflow::NoUnsigned {
+            return broken(Reason::Word, "a negation cannot promise `no_unsigned_wrap`");
+        }
+        Ok(())
+    }
+
+    /// The result has the type of the operand.
+    pub(crate) fn keeps(&self, instr: &Instr, value: &Value) -> Checked {
+        self.gives(instr, self.ty(*value))
     }
 
     pub(crate) fn real(&self, _: &Instr, flush: &bool, a: &Value) -> Checked {
