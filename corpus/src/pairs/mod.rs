@@ -78,12 +78,12 @@ impl Pairs {
         &self.log
     }
 
-    /// What the store had, and has no more.
+    /// What the store has lost.
     pub(crate) fn losses(&self) -> &[Loss] {
         self.losses.all()
     }
 
-    /// Notes that somebody knows of all losses.
+    /// Notes that all losses were told to somebody.
     pub(crate) fn acknowledge(&mut self, who: &str, why: &str) -> io::Result<usize> {
         self.losses.acknowledge(&self.dir, who, why)
     }
@@ -113,7 +113,7 @@ impl Pairs {
         Ok(self.index()?.get(key)?)
     }
 
-    /// The pairs under a prefix in key order; without an index one error.
+    /// The pairs under a prefix, in key order. Without an index, one error.
     pub(crate) fn scan(&self, prefix: &[u8]) -> impl Iterator<Item = Result<Pair, StoreError>> + use<> {
         let (pairs, error) = match self.index() {
             Ok(index) => (Some(index.scan(prefix)), None),
@@ -122,7 +122,7 @@ impl Pairs {
         pairs.into_iter().flatten().map(|pair| Ok(pair?)).chain(error)
     }
 
-    /// The pairs under a prefix behind a key, in key order; without an index one error.
+    /// The pairs under a prefix that follow a key, in key order. Without an index, one error.
     pub(crate) fn scan_behind(
         &self,
         prefix: &[u8],

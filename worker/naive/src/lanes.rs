@@ -75,7 +75,7 @@ impl Lanes {
         }
     }
 
-    /// Where the path goes on when its active lanes have come to `pc`: another arm of a branch may have to run first.
+    /// Where the path goes on after its active lanes have come to `pc`. Another arm of a branch may have to run first.
     pub(super) fn meet(&mut self, mut pc: usize) -> usize {
         loop {
             let Some(meeting) = self.meetings.last_mut() else { return pc };
@@ -91,7 +91,7 @@ impl Lanes {
         }
     }
 
-    /// Lets the lanes `gone` exit. If they were all that are active: where the others go on.
+    /// The lanes `gone` exit. Returns where the others go on, if no active lane is left.
     pub(super) fn exit(&mut self, gone: u32) -> Option<usize> {
         for meeting in &mut self.meetings {
             meeting.everybody &= !gone;

@@ -6,8 +6,8 @@
 //! happen, and nothing else. A thread that cannot be run ahead, because its next step depends on unknown values, may do
 //! whatever the rest of its text names (`thread::may_arrive`), once it gets there.
 //!
-//! A thread asks one mbarrier in order: behind a wait that can have been answered in some phase at the earliest, the next
-//! wait is not answered in an earlier phase, where the same parity may have meant an older one.
+//! A thread asks an mbarrier in order. If a wait cannot be answered before some phase, neither can the next wait of the
+//! thread, although its parity may also stand for an older phase.
 //!
 //! For example, the worker warps of compiled kernels loop on a word of shared memory behind a barrier of the CTA. They
 //! leave no choice open, because they get there only once the barrier lets them.
@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Most sums of arrivals and bytes that are distinguished. With more sums, a phase is assumed to complete.
 const MAX_SUMS: usize = 1_024;
 
-/// Arrivals that may come about: by barrier and thread, how many and of how many lanes.
+/// Arrivals that may happen: for each barrier and thread their number, and the number of their lanes.
 type Arrivals = BTreeMap<(BarrierObject, ThreadId), (u32, u32)>;
 
 /// Threads run ahead, as far as they have got.
@@ -43,7 +43,7 @@ struct Progress {
     without: Without,
     out: Outlook,
     cursors: Table<ThreadId, Cursor>,
-    /// By thread and object, where the last wait was answered at the earliest.
+    /// For each thread and object the earliest phase in which the last wait was answered.
     floors: BTreeMap<(ThreadId, Object), Stage>,
     arrivals: Arrivals,
     /// Threads that cannot be run ahead from where they are.
@@ -98,8 +98,8 @@ impl<const W: usize> View for Hopeful<'_, '_, W> {
     }
 }
 
-/// Whether a thread goes on behind an instruction as if its answer were yes: nothing depends on what an arrival or a barrier
-/// hands back, and a question to an mbarrier is asked until the answer is yes.
+/// Whether a thread goes on after an instruction as if its answer were yes. It does if nothing depends on what an arrival or
+/// a barrier hands back, and if it asks an mbarrier until the answer is yes.
 fn foreseeable(thread: &Thread, flow: &Flow, pc: usize) -> bool {
     match &thread.body[pc].op {
         Op::Bar { kind: BarKind::Red { .. }, .. }
@@ -142,7 +142,7 @@ fn future<'g, const W: usize>(g: &'g Graph<'_, W>, thread: ThreadId) -> &'g RunA
         let mut waits: BTreeMap<BarrierObject, u32> = BTreeMap::new();
         let (mut items, mut guessed) = (Vec::new(), false);
         for e in trace.events.iter().flatten() {
-            // What the thread has come by it does, whatever the answers.
+            // The thread does what it has passed, whatever the answers are.
             if guessed && real.events.len() <= e.index as usize {
                 break;
             }
@@ -156,8 +156,8 @@ fn future<'g, const W: usize>(g: &'g Graph<'_, W>, thread: ThreadId) -> &'g RunA
                 }
                 _ => continue,
             };
-            // An answer that is there is no guess; what an arrival hands back may still change. Who does not ask until
-            // the answer is yes is not held.
+            // A known answer is no guess, but what an arrival hands back may still change. A thread that does not ask
+            // until the answer is yes is not held.
             let asks = matches!(operation, Operation::Mbarrier(MbarUse { act: Act::Wait { .. }, .. }));
             let foreseen = foreseeable(g.events.code(thread), flow, e.pc);
             let exchanges =
@@ -193,8 +193,8 @@ pub(crate) fn outlook<const W: usize>(g: &Graph<'_, W>, without: Without) -> Out
     run_ahead(g, without).out
 }
 
-/// Most lanes that may arrive at the barrier of an event before it: its own thread does no more, all others what they can
-/// without it. `None`: nobody knows.
+/// The most lanes that may arrive at the barrier of an event before the event. Its own thread does nothing more; all others do
+/// what they can without it. `None` if that is unknown.
 pub(crate) fn arrivals_without<const W: usize>(g: &Graph<'_, W>, event: EventId) -> Option<u64> {
     let (thread, object) = (g.events[event].thread?, g.events[event].barrier()?.object);
     let run = run_ahead(g, Without { event: Some(event), thread: Some(thread) });
@@ -238,7 +238,7 @@ fn run_ahead<const W: usize>(g: &Graph<'_, W>, without: Without) -> Progress {
     }
 }
 
-/// Whether a thread does no more than it has come by: it is over, or left out.
+/// Whether a thread does no more than it has passed, because it is over or left out.
 fn stays<const W: usize>(g: &Graph<'_, W>, thread: ThreadId, without: Without) -> bool {
     let end = &g.events.threads[thread].trace.end;
     Some(thread) == without.thread || matches!(end, TraceEnd::Done | TraceEnd::Stuck(_))
@@ -326,7 +326,7 @@ fn may_complete<const W: usize>(
     }
 }
 
-/// Where a wait may be answered with yes at the earliest: in a phase it can still have asked in, or in one to come.
+/// The earliest phase in which a wait may be answered with yes: one in which it can still have asked, or a later one.
 fn may_pass<const W: usize>(
     g: &Graph<'_, W>,
     used: MbarUse,
@@ -354,8 +354,8 @@ fn may_pass<const W: usize>(
     known.chain(lives).chain(reborn).min()
 }
 
-/// Whether the current phase of some life of an object may complete, or a life end: whether some of what may happen
-/// adds up with what is there, arrivals and bytes.
+/// Whether the current phase of some life of an object may complete, or a life may end. It may if what is there and some of
+/// what may happen add up, in arrivals and in bytes.
 pub(crate) fn may_advance<const W: usize>(g: &Graph<'_, W>, object: Object, outlook: &Outlook) -> bool {
     let joins = outlook.may_join(object, |_| true);
     outlook.may_end(object)
@@ -363,8 +363,8 @@ pub(crate) fn may_advance<const W: usize>(g: &Graph<'_, W>, object: Object, outl
             && (0..=g.mbarriers.eras(&g.events, object)).any(|era| may_add_up(g, object, era, 1, outlook)))
 }
 
-/// Whether so many phases of an era may complete, the current one first: some of what may happen adds up to all their
-/// arrivals, and to no bytes. Every subset counts, in whatever order: more than can happen, never less.
+/// Whether so many phases of an era may complete, the current one first. They may if some of what may happen adds up to all
+/// their arrivals and leaves no bytes. Every subset counts, in any order: the answer covers more than can happen, never less.
 fn may_add_up<const W: usize>(
     g: &Graph<'_, W>,
     object: Object,
@@ -383,7 +383,7 @@ fn may_add_up<const W: usize>(
     let phases = if dropped || outlook.on(object).iter().any(drops) { 1 } else { phases };
     let expected = now.expected.saturating_mul(phases);
     let mut sums = BTreeSet::from([(now.arrivals.min(expected), now.tx)]);
-    // A phase that is open though it adds up wants something more.
+    // A phase that adds up and is still open waits for something else.
     let mut enough = false;
     for act in outlook.on(object) {
         let Act::Add { arrivals, tx, .. } = act else { continue };

@@ -15,10 +15,11 @@
 //! - an agent in front of a spin iteration enters it with a write that is there, or waits for another one (`prune::gates`);
 //! - a state with nothing left to add is a leaf if no read is open, and a dead end otherwise.
 //!
-//! The scheduler is a function of the graph alone. It picks the lowest (thread, index) event of the first kind that there is:
-//! a write, a read that [comes early](Search::comes_early) or an arrival at a barrier; what leaves no choice at an mbarrier or
-//! a gate; a read that no write to come can reach; a choice at an mbarrier or a gate; any other read. So few reads are left
-//! open: while a read waits, the writes that could reach it are placed, or turn out to be none.
+//! The scheduler is a function of the graph alone. It picks the first kind of event that there is, and of this kind the
+//! lowest (thread, index). The kinds in their order: a write, a read that [comes early](Search::comes_early) or an arrival at
+//! a barrier; what leaves no choice at an mbarrier or a gate; a read that no later write can reach; a choice at an mbarrier or
+//! a gate; any other read. So few reads are left open: while a read waits, the writes that could reach it are placed, or
+//! there turn out to be none.
 //! *Complete and without duplicates*: for a given execution every decision above is dictated by it, so exactly one
 //! path leads to it; and the path never gets stuck, because a shipped model implies `acyclic(rf | xdep)` (xdep:
 //! address, data, control, existence), so that some event of the execution can always be added. Pruning uses monotone
@@ -168,8 +169,8 @@ impl<'a, const W: usize> Search<'a, W> {
         }
     }
 
-    /// Whether a step leaves nothing to choose. The graph is judged before the next choice, not before: a check put off
-    /// prunes the same, since it is monotone and nothing branches in between.
+    /// Whether a step leaves nothing to choose. Then the graph is judged only before the next choice. A check that is put off
+    /// prunes the same: it is monotone, and nothing branches in between.
     fn sure(&mut self, next: &Next) -> bool {
         let state = &self.state;
         match next {
@@ -266,8 +267,8 @@ impl<'a, const W: usize> Search<'a, W> {
         self.unobserved.as_ref().is_some_and(|u| u.is_late(&self.state.graph.events[id]))
     }
 
-    /// Whether a read is placed as soon as its address is known: that of a read-modify-write, and one that its thread uses where
-    /// there are barriers or mbarriers, because a choice there is small only if it is known what each thread does.
+    /// Whether a read is placed as soon as its address is known. The read of a read-modify-write is. So is one that its thread
+    /// uses, where there are barriers or mbarriers: choices there are few only if it is known what each thread does.
     fn comes_early(&self, id: EventId) -> bool {
         let events = &self.state.graph.events;
         events[id].is_rmw() || (events.universe.special > 0 && !events.idle(id))

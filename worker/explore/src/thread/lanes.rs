@@ -1,10 +1,9 @@
 //! A thread that stands for several lanes of a warp: which of them are active, and registers that differ among them.
 //!
-//! Lanes run the same code together (PTX ISA 9.2, 9.7.13.14 for `elect.sync`). Where a predicate differs, the lanes for
-//! which a branch is not taken go first, then the others, and all go on together where the branch reconverges. That they
-//! do is what NVIDIA's compilers arrange and PTX does not promise: to check a program without it, write its lanes as
-//! threads of their own. Program order is that of the warp; only the two arms of a branch are not ordered. What
-//! single-lane threads do is untouched: they never diverge.
+//! Lanes run the same code together (PTX ISA 9.2, 9.7.13.14 for `elect.sync`). Where a predicate differs among lanes, those
+//! that do not take the branch run first, then those that take it. All go on together where the branch reconverges. NVIDIA's
+//! compilers arrange this; PTX does not promise it. To check a program without that promise, write each lane as a thread.
+//! Program order is that of the warp, but the two arms of a branch are not ordered. A thread of one lane never diverges.
 //!
 //! A register holds one value, or one for each lane. A value that came from memory or a barrier while some lanes were
 //! inactive is not known to the others: their use of it ends the trace by name.
@@ -14,7 +13,7 @@ use super::trace::TraceEnd;
 use moire_program::ir::*;
 use std::collections::BTreeMap;
 
-/// Values by lane.
+/// A value for each lane.
 pub(crate) type Spread = [Value; 32];
 
 /// Lanes that wait for others at a reconvergence point.
@@ -25,7 +24,7 @@ struct Diverged {
     lanes: u32,
     /// Those that run when the active ones have come: from where.
     next: Option<(usize, u32)>,
-    /// Number of the parting, where there are two arms.
+    /// The number of the branch that parted them, if both arms have lanes.
     number: Option<u16>,
 }
 
@@ -87,7 +86,7 @@ impl Lanes {
         active.all(|(_, v)| first.is_none_or(|(_, f)| f == v))
     }
 
-    /// Active lanes as a number: how often an instruction that acts for each lane acts.
+    /// The number of active lanes. An instruction that acts for each lane acts that often.
     pub(crate) fn count(&self) -> u32 {
         self.active.count_ones()
     }
@@ -126,7 +125,7 @@ impl Lanes {
         Ok(())
     }
 
-    /// Where the trace goes on, when it comes to `pc`: the lanes that wait for this are joined or take their turn.
+    /// Where the trace goes on after it comes to `pc`. The lanes that wait there join the active ones, or run now.
     pub(crate) fn reconverge(&mut self, mut pc: usize) -> usize {
         while let Some(top) = self.stack.last_mut()
             && top.meet == pc
@@ -146,7 +145,7 @@ impl Lanes {
         pc
     }
 
-    /// The active lanes leave the program; where the others go on.
+    /// The active lanes leave the program. Returns where the others go on.
     pub(crate) fn leave(&mut self) -> Option<usize> {
         let gone = self.active;
         for waiting in &mut self.stack {
@@ -177,7 +176,7 @@ impl Lanes {
         (taken != 0 && taken != self.active).then_some(taken)
     }
 
-    /// A branch is taken by some of the active lanes: the others go first, these later, and all meet.
+    /// Some of the active lanes take a branch. The others run first, these later, and all meet.
     pub(crate) fn part(&mut self, meet: usize, target: usize, taken: u32) {
         let whole = self.active;
         debug_assert!(taken != 0 && taken & !whole == 0 && taken != whole, "some of the active lanes part");
@@ -222,7 +221,7 @@ impl Lanes {
         self.stack.first().map_or(self.active, |bottom| bottom.lanes)
     }
 
-    /// A register was set for the active lanes alike.
+    /// A register was set, to one value for all active lanes.
     pub(crate) fn set(&mut self, reg: Reg) {
         self.spread.remove(&reg);
         self.known.remove(&reg);

@@ -37,7 +37,7 @@ impl Origin {
         }
     }
 
-    /// Whether nobody says it.
+    /// Whether it is assumed and nobody says it.
     pub fn is_assumed(&self) -> bool {
         matches!(self, Origin::Most(_) | Origin::Assumed)
     }
@@ -149,7 +149,7 @@ pub struct Launched {
     /// What is taken for granted, by line.
     #[serde(skip)]
     pub taken: Vec<Taken>,
-    /// Clusters by program: those that run one together stand together, those that run the same apart stand in one list.
+    /// Clusters by program. Clusters that run one program together are a group; groups that run the same program are a list.
     pub parts: Vec<Vec<Vec<u32>>>,
     /// How much of the kernel it runs. None where the kernel is not run ahead.
     pub coverage: Option<Covered>,
@@ -169,7 +169,7 @@ pub struct Smaller {
 /// How much of a kernel a launch runs.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Covered {
-    /// The command of the smaller launch that this is of, where the launch of the answer could not be run ahead.
+    /// The command of the smaller launch that was covered, if the launch of the answer could not be run ahead.
     pub of: Option<String>,
     /// What synchronises.
     pub synchronising: Reached,
@@ -181,7 +181,7 @@ pub struct Covered {
     pub loops: Vec<Looped>,
     /// Mbarriers that some warp waits for.
     pub awaited: usize,
-    /// Those of them that some warp waits for in a second phase, as the stages of a ring are.
+    /// Those of them that some warp waits for in a second phase, as for the stages of a ring.
     pub wrapped: usize,
     /// What bounds the answer: what runs neither in this launch nor in another one that is clean.
     pub uncovered: Vec<Uncovered>,

@@ -10,7 +10,7 @@ use crate::specialise::touch::{Mem, Touch};
 use moire_program::ir::*;
 use std::collections::BTreeMap;
 
-/// Groups of warps by position: those of clusters that share memory which one of them writes are together.
+/// Groups of warps, each by its position. Warps are in one group if their clusters share memory and one of them writes it.
 pub(crate) fn groups(places: &[Here], items: &[Vec<Placed>]) -> Vec<Vec<usize>> {
     let clusters = places.iter().map(|p| p.cluster as usize + 1).max().unwrap_or(0);
     let mut same = Same::new(clusters);
@@ -24,7 +24,7 @@ pub(crate) fn groups(places: &[Here], items: &[Vec<Placed>]) -> Vec<Vec<usize>> 
     out.into_values().collect()
 }
 
-/// Where a use of memory starts or ends (-1): cluster, and whether it writes.
+/// An address where a use of memory starts (1) or ends (-1), the cluster that uses it, and whether it writes.
 type End = (u64, i64, usize, bool);
 
 /// The uses of global memory by all clusters. No cluster sees the shared memory of another one.
@@ -96,7 +96,7 @@ fn join(mut ends: Vec<End>, same: &mut Same) {
     }
 }
 
-/// Sets of numbers: of each number one that it is together with, itself for the first of a set.
+/// Disjoint sets of numbers. Each number points to another one of its set; the first of a set points to itself.
 pub(crate) struct Same(Vec<usize>);
 
 impl Same {
@@ -118,7 +118,7 @@ impl Same {
     }
 }
 
-/// The program without names and with clusters and CTAs numbered from 0: equal for groups that run the same.
+/// The program without names, with clusters and CTAs numbered from 0. Groups that run the same program have equal ones.
 pub(crate) fn shape(program: &Program) -> Program {
     let mut out = program.clone();
     out.name.clear();

@@ -12,7 +12,7 @@ pub(crate) struct LaneInfo {
 }
 
 impl LaneInfo {
-    /// An event that is no thread's: lanes are no matter.
+    /// An event of no thread. It has no lanes.
     pub(crate) const ALL: LaneInfo = LaneInfo { active: u32::MAX, arms: None };
 
     /// How many take part.
