@@ -8,8 +8,9 @@
 
 #[macro_use]
 mod sorts;
-
+#[macro_use]
 mod book;
+
 pub mod bytecode;
 mod edit;
 mod field;

@@ -204,7 +204,7 @@ impl Block<'_, '_> {
                 self.integers(scalar)?;
                 let (minus, zero) = (IntegerOp::Sub(*overflow), Lane::known(0));
                 let lanes = self.lanes(*value)?.into_iter();
-                lanes.map(|lane| self.integer(minus, scalar, zero.clone(), lane)).collect::<Done<_>>()?
+                lanes.map(|lane| self.integer(minus, scalar, zero, lane)).collect::<Done<_>>()?
             }
             Op::Compare { predicate, sign, a, b } => {
                 let scalar = self.scalar(*a)?;

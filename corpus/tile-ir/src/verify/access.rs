@@ -6,7 +6,7 @@ use crate::{Access, Elem, Instr, Place, Scalar, Tile, TileView, Type, Value};
 
 impl<'f> Check<'f> {
     /// A load is weak, relaxed or acquire.
-    pub(crate) fn load_order(&self, _: &Instr, access: &Access) -> Checked {
+    pub(super) fn load_order(&self, _: &Instr, access: &Access) -> Checked {
         if matches!(access.order, Order::Release | Order::AcqRel) {
             let message = format!("a load is weak, relaxed or acquire, not {}", access.order.word());
             return broken(Reason::Ordering, message);
@@ -15,7 +15,7 @@ impl<'f> Check<'f> {
     }
 
     /// A store is weak, relaxed or release.
-    pub(crate) fn store_order(&self, _: &Instr, access: &Access) -> Checked {
+    pub(super) fn store_order(&self, _: &Instr, access: &Access) -> Checked {
         if matches!(access.order, Order::Acquire | Order::AcqRel) {
             let message = format!("a store is weak, relaxed or release, not {}", access.order.word());
             return broken(Reason::Ordering, message);
@@ -24,7 +24,7 @@ impl<'f> Check<'f> {
     }
 
     /// An atomic is not weak.
-    pub(crate) fn atomic_order(&self, _: &Instr, order: &Order) -> Checked {
+    pub(super) fn atomic_order(&self, _: &Instr, order: &Order) -> Checked {
         if *order == Order::Weak {
             return broken(Reason::Ordering, "an atomic is relaxed, acquire, release or acq_rel, not weak");
         }
@@ -32,7 +32,7 @@ impl<'f> Check<'f> {
     }
 
     /// Reductions into multicast memory return nothing and cannot acquire.
-    pub(crate) fn reduce_order(&self, _: &Instr, order: &Order) -> Checked {
+    pub(super) fn reduce_order(&self, _: &Instr, order: &Order) -> Checked {
         if matches!(order, Order::Relaxed | Order::Release) {
             return Ok(());
         }
@@ -40,7 +40,7 @@ impl<'f> Check<'f> {
     }
 
     /// Reductions into a view are relaxed and stay on the device.
-    pub(crate) fn view_order(&self, _: &Instr, order: &Order, scope: &Scope) -> Checked {
+    pub(super) fn view_order(&self, _: &Instr, order: &Order, scope: &Scope) -> Checked {
         if *order != Order::Relaxed {
             return broken(Reason::Ordering, "reductions into a view are relaxed");
         }
@@ -51,16 +51,16 @@ impl<'f> Check<'f> {
     }
 
     /// It waits for a token, or for none.
-    pub(crate) fn waits(&self, _: &Instr, token: &Option<Value>) -> Checked {
+    pub(super) fn waits(&self, _: &Instr, token: &Option<Value>) -> Checked {
         self.token(*token)
     }
 
-    pub(crate) fn waits_for(&self, _: &Instr, token: &Value) -> Checked {
+    pub(super) fn waits_for(&self, _: &Instr, token: &Value) -> Checked {
         self.token(Some(*token))
     }
 
     /// Its only result is a token.
-    pub(crate) fn makes_token(&self, instr: &Instr) -> Checked {
+    pub(super) fn makes_token(&self, instr: &Instr) -> Checked {
         self.gives(instr, &Type::Token)
     }
 
@@ -77,7 +77,7 @@ impl<'f> Check<'f> {
     }
 
     /// A mask has an `i1` for each pointer.
-    pub(crate) fn masks(&self, _: &Instr, pointers: &Value, mask: &Option<Value>) -> Checked {
+    pub(super) fn masks(&self, _: &Instr, pointers: &Value, mask: &Option<Value>) -> Checked {
         let (Some(mask), (pointers, _)) = (*mask, self.pointers(*pointers)?) else { return Ok(()) };
         match self.ty(mask) {
             Type::Tile(tile) if tile.elem != Elem::Scalar(Scalar::I1) => {
@@ -92,7 +92,7 @@ impl<'f> Check<'f> {
     }
 
     /// Padding has the type of what is loaded, and needs a mask.
-    pub(crate) fn pads(&self, instr: &Instr, mask: &Option<Value>, padding: &Option<Value>) -> Checked {
+    pub(super) fn pads(&self, instr: &Instr, mask: &Option<Value>, padding: &Option<Value>) -> Checked {
         let Some(padding) = *padding else { return Ok(()) };
         let read = self.read(instr)?;
         if self.ty(padding) != read {
@@ -113,7 +113,7 @@ impl<'f> Check<'f> {
         }
     }
 
-    pub(crate) fn loads(&self, instr: &Instr, pointers: &Value) -> Checked {
+    pub(super) fn loads(&self, instr: &Instr, pointers: &Value) -> Checked {
         let (tile, to) = self.pointers(*pointers)?;
         let read = self.read(instr)?;
         let Type::Tile(loaded) = read else {
@@ -128,7 +128,7 @@ impl<'f> Check<'f> {
         Ok(())
     }
 
-    pub(crate) fn stores(&self, _: &Instr, pointers: &Value, value: &Value) -> Checked {
+    pub(super) fn stores(&self, _: &Instr, pointers: &Value, value: &Value) -> Checked {
         let (tile, to) = self.pointers(*pointers)?;
         let stored = self.tile(*value)?;
         if stored.elem != Elem::Scalar(to) {
@@ -140,7 +140,7 @@ impl<'f> Check<'f> {
         Ok(())
     }
 
-    pub(crate) fn changes(&self, instr: &Instr, pointers: &Value, value: &Value) -> Checked {
+    pub(super) fn changes(&self, instr: &Instr, pointers: &Value, value: &Value) -> Checked {
         let (tile, to) = self.pointers(*pointers)?;
         let (given, read) = (self.tile(*value)?, self.read(instr)?);
         if given.shape != tile.shape || read.tile().is_some_and(|r| r.shape != tile.shape) {
@@ -155,7 +155,7 @@ impl<'f> Check<'f> {
         Ok(())
     }
 
-    pub(crate) fn swaps(&self, instr: &Instr, pointers: &Value, compare: &Value, value: &Value) -> Checked {
+    pub(super) fn swaps(&self, instr: &Instr, pointers: &Value, compare: &Value, value: &Value) -> Checked {
         let (tile, to) = self.pointers(*pointers)?;
         let (old, new, read) = (self.tile(*compare)?, self.tile(*value)?, self.read(instr)?);
         let shapes = [&old.shape, &new.shape, &read.tile().map_or_else(Vec::new, |r| r.shape.clone())]
@@ -177,12 +177,12 @@ impl<'f> Check<'f> {
     }
 
     /// The operation suits what the pointers point to.
-    pub(crate) fn combines(&self, _: &Instr, mode: &AtomicMode, pointers: &Value) -> Checked {
+    pub(super) fn combines(&self, _: &Instr, mode: &AtomicMode, pointers: &Value) -> Checked {
         atomic_type(*mode, self.pointers(*pointers)?.1)
     }
 
     /// The operation suits the elements of the view, and is no exchange.
-    pub(crate) fn combines_view(&self, _: &Instr, mode: &AtomicMode, place: &Place) -> Checked {
+    pub(super) fn combines_view(&self, _: &Instr, mode: &AtomicMode, place: &Place) -> Checked {
         if *mode == AtomicMode::Xchg {
             return broken(Reason::AtomicMode, "a reduction into a view cannot be `xchg`");
         }
@@ -190,7 +190,7 @@ impl<'f> Check<'f> {
     }
 
     // The compiler of CUDA 13.5 accepts a strided view with padding here; the published rule does not.
-    pub(crate) fn unpadded(&self, _: &Instr, place: &Place) -> Checked {
+    pub(super) fn unpadded(&self, _: &Instr, place: &Place) -> Checked {
         if self.view(place)?.padding.is_some() {
             return broken(Reason::PaddedView, "a reduction cannot target a view with padding");
         }
@@ -198,20 +198,20 @@ impl<'f> Check<'f> {
     }
 
     /// A place in ordinary memory.
-    pub(crate) fn ordinary(&self, _: &Instr, place: &Place) -> Checked {
+    pub(super) fn ordinary(&self, _: &Instr, place: &Place) -> Checked {
         self.place(place, false)
     }
 
     /// A place in multicast memory.
-    pub(crate) fn multicast(&self, _: &Instr, place: &Place) -> Checked {
+    pub(super) fn multicast(&self, _: &Instr, place: &Place) -> Checked {
         self.place(place, true)
     }
 
-    pub(crate) fn loads_tile(&self, instr: &Instr, place: &Place) -> Checked {
+    pub(super) fn loads_tile(&self, instr: &Instr, place: &Place) -> Checked {
         Self::tile_of(self.view(place)?, self.read(instr)?)
     }
 
-    pub(crate) fn stores_tile(&self, _: &Instr, place: &Place, value: &Value) -> Checked {
+    pub(super) fn stores_tile(&self, _: &Instr, place: &Place, value: &Value) -> Checked {
         Self::tile_of(self.view(place)?, self.ty(*value))
     }
 
@@ -254,7 +254,7 @@ impl<'f> Check<'f> {
     }
 
     /// Checks that the reduction supports the elements of the view.
-    pub(crate) fn reduces(&self, _: &Instr, place: &Place, reduction: &Reduction) -> Checked {
+    pub(super) fn reduces(&self, _: &Instr, place: &Place, reduction: &Reduction) -> Checked {
         let view = self.view(place)?;
         let elem = view.tensor.elem;
         let integer = elem.integer() && matches!(elem.bits(), 32 | 64);

@@ -31,7 +31,7 @@ impl Frame {
 
 impl<'f> Check<'f> {
     /// An `if` has a condition, arms without parameters, and an `else` if it gives something.
-    pub(crate) fn branch(
+    pub(super) fn branch(
         &self,
         instr: &Instr,
         condition: &Value,
@@ -50,7 +50,7 @@ impl<'f> Check<'f> {
     }
 
     /// The bounds of a `for` are integers of one type. Its results are what it carries.
-    pub(crate) fn counted(
+    pub(super) fn counted(
         &self,
         instr: &Instr,
         bounds: &[Value; 3],
@@ -71,7 +71,7 @@ impl<'f> Check<'f> {
         self.alike(&instr.results, inits, "the results of a `for` have the types of its carried values")
     }
 
-    pub(crate) fn repeated(&self, instr: &Instr, inits: &[Value], body: &Block) -> Checked {
+    pub(super) fn repeated(&self, instr: &Instr, inits: &[Value], body: &Block) -> Checked {
         self.carries(inits)?;
         self.carries(&instr.results)?;
         let params: Vec<&Type> = inits.iter().map(|v| self.ty(*v)).collect();
@@ -106,7 +106,7 @@ impl<'f> Check<'f> {
         self.frames.iter().rev().find(|f| matches!(f, Frame::For(_) | Frame::Loop(..)))
     }
 
-    pub(crate) fn yields(&self, _: &Instr, values: &[Value]) -> Checked {
+    pub(super) fn yields(&self, _: &Instr, values: &[Value]) -> Checked {
         match self.frames.last() {
             Some(Frame::If(results)) => {
                 self.alike(values, results, "`yield` does not match the results of the `if`")
@@ -115,7 +115,7 @@ impl<'f> Check<'f> {
         }
     }
 
-    pub(crate) fn continues(&self, _: &Instr, values: &[Value]) -> Checked {
+    pub(super) fn continues(&self, _: &Instr, values: &[Value]) -> Checked {
         match self.around() {
             Some(Frame::For(carried) | Frame::Loop(carried, _)) => {
                 self.alike(values, carried, "`continue` does not match the carried values of the loop")
@@ -124,7 +124,7 @@ impl<'f> Check<'f> {
         }
     }
 
-    pub(crate) fn breaks(&self, _: &Instr, values: &[Value]) -> Checked {
+    pub(super) fn breaks(&self, _: &Instr, values: &[Value]) -> Checked {
         match self.around() {
             Some(Frame::Loop(_, results)) => {
                 self.alike(values, results, "`break` does not match the results of the loop")
@@ -133,7 +133,7 @@ impl<'f> Check<'f> {
         }
     }
 
-    pub(crate) fn returns(&self, _: &Instr, values: &[Value]) -> Checked {
+    pub(super) fn returns(&self, _: &Instr, values: &[Value]) -> Checked {
         if matches!(self.frames.last(), None | Some(Frame::For(_))) {
             return broken(Reason::Block, "`return` cannot leave a `for`");
         }

@@ -10,7 +10,7 @@ mod control;
 mod plain;
 
 use super::types::{Elem, Scalar, Tile, Type};
-use super::{Block, Function, Hint, Hints, Instr, Module, NESTING, RANK, Value};
+use super::{Block, Function, Hint, Hints, Instr, Module, NESTING, Op, RANK, Value};
 use std::fmt;
 
 macro_rules! reasons {
@@ -126,8 +126,8 @@ pub fn verify(module: &Module) -> Vec<Fault> {
 }
 
 /// The class of a broken rule and the message.
-pub(crate) type Broken = (Reason, String);
-pub(crate) type Checked = Result<(), Broken>;
+type Broken = (Reason, String);
+type Checked = Result<(), Broken>;
 
 fn broken<T>(reason: Reason, message: impl Into<String>) -> Result<T, Broken> {
     Err((reason, message.into()))
@@ -151,7 +151,7 @@ fn function(function: &Function) -> Vec<Fault> {
 }
 
 /// State of the walk through one function.
-pub(crate) struct Check<'f> {
+struct Check<'f> {
     function: &'f Function,
     /// Values that are in scope.
     defined: Vec<bool>,
@@ -263,7 +263,7 @@ impl<'f> Check<'f> {
     }
 
     /// No hint is given twice.
-    pub(crate) fn hinted(&self, _: &Instr, hints: &Hints) -> Checked {
+    fn hinted(&self, _: &Instr, hints: &Hints) -> Checked {
         once(hints)
     }
 
@@ -311,6 +311,31 @@ impl<'f> Check<'f> {
         broken(Reason::Results, format!("the result has type `{want}`, not `{ty}`"))
     }
 }
+
+macro_rules! rules {
+    ($(
+        $(#[$doc:meta])*
+        $variant:ident $(($only:ident: $only_ty:ty))? $({ $($field:ident: $ty:ty),+ })?
+            [$($order:tt)*]
+            $($word:literal = $code:literal $(@$since:ident)? $(with $set:ident = $value:expr)?;)+
+            gives $gives:expr, $text:expr;
+            rules [$($rule:ident($($given:ident),*)),*];
+    )+) => {
+        impl Check<'_> {
+            /// Checks an operation by the rules of its entry, in their order.
+            #[expect(unused_variables, reason = "a rule names the fields that it needs")]
+            fn rules(&self, instr: &Instr) -> Checked {
+                match &instr.op {
+                    $(Op::$variant $(($only))? $({ $($field),+ })? => {
+                        $(self.$rule(instr $(, $given)*)?;)*
+                    })+
+                }
+                Ok(())
+            }
+        }
+    };
+}
+operations!(rules);
 
 /// Checks that no architecture and no hint is given twice.
 fn once(hints: &Hints) -> Checked {

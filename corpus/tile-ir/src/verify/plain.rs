@@ -12,7 +12,7 @@ impl<'f> Check<'f> {
         }
     }
 
-    pub(crate) fn constant(&self, instr: &Instr, constant: &Constant) -> Checked {
+    pub(super) fn constant(&self, instr: &Instr, constant: &Constant) -> Checked {
         let bits = &constant.bits;
         let tile = self.result_tile(instr)?;
         let Some(elem) = tile.elem.scalar() else {
@@ -27,7 +27,7 @@ impl<'f> Check<'f> {
         Ok(())
     }
 
-    pub(crate) fn iota(&self, instr: &Instr) -> Checked {
+    pub(super) fn iota(&self, instr: &Instr) -> Checked {
         let tile = self.result_tile(instr)?;
         let Some(elem) = tile.elem.scalar().filter(|e| e.integer()) else {
             return broken(Reason::ElementType, "`iota` gives integers");
@@ -41,7 +41,7 @@ impl<'f> Check<'f> {
         Ok(())
     }
 
-    pub(crate) fn convert(&self, instr: &Instr, to: &Convert, value: &Value) -> Checked {
+    pub(super) fn convert(&self, instr: &Instr, to: &Convert, value: &Value) -> Checked {
         let (from, into) = (self.tile(*value)?, self.result_tile(instr)?);
         let wrong = |reason| broken(reason, format!("`{}` does not make `{into}` of `{from}`", to.word()));
         match to {
@@ -66,11 +66,11 @@ impl<'f> Check<'f> {
         }
     }
 
-    pub(crate) fn wider(&self, instr: &Instr, value: &Value) -> Checked {
+    pub(super) fn wider(&self, instr: &Instr, value: &Value) -> Checked {
         self.resized(instr, *value, |from, to| from < to)
     }
 
-    pub(crate) fn narrower(&self, instr: &Instr, value: &Value) -> Checked {
+    pub(super) fn narrower(&self, instr: &Instr, value: &Value) -> Checked {
         self.resized(instr, *value, |from, to| from > to)
     }
 
@@ -86,7 +86,7 @@ impl<'f> Check<'f> {
         Ok(())
     }
 
-    pub(crate) fn moved(&self, instr: &Instr, pointer: &Value, offset: &Value) -> Checked {
+    pub(super) fn moved(&self, instr: &Instr, pointer: &Value, offset: &Value) -> Checked {
         let (pointers, offsets) = (self.tile(*pointer)?, self.integers(*offset)?);
         if !matches!(pointers.elem, Elem::Pointer { .. }) {
             return broken(Reason::Pointer, format!("`offset` moves pointers, not `{pointers}`"));
@@ -98,7 +98,7 @@ impl<'f> Check<'f> {
     }
 
     /// Checks that both operands and the result have one type.
-    pub(crate) fn pair(&self, instr: &Instr, a: &Value, b: &Value) -> Checked {
+    pub(super) fn pair(&self, instr: &Instr, a: &Value, b: &Value) -> Checked {
         self.alike_pair(*a, *b)?;
         self.gives(instr, self.ty(*a))
     }
@@ -110,12 +110,12 @@ impl<'f> Check<'f> {
         broken(Reason::ValueType, format!("`{}` and `{}` differ", self.ty(a), self.ty(b)))
     }
 
-    pub(crate) fn whole(&self, _: &Instr, a: &Value) -> Checked {
+    pub(super) fn whole(&self, _: &Instr, a: &Value) -> Checked {
         self.integers(*a).map(|_| ())
     }
 
     /// A negation is one of signed integers.
-    pub(crate) fn negates(&self, _: &Instr, overflow: &Overflow) -> Checked {
+    pub(super) fn negates(&self, _: &Instr, overflow: &Overflow) -> Checked {
         if *overflow == Overflow::NoUnsigned {
             return broken(Reason::Word, "a negation cannot promise `no_unsigned_wrap`");
         }
@@ -123,11 +123,11 @@ impl<'f> Check<'f> {
     }
 
     /// The result has the type of the operand.
-    pub(crate) fn keeps(&self, instr: &Instr, value: &Value) -> Checked {
+    pub(super) fn keeps(&self, instr: &Instr, value: &Value) -> Checked {
         self.gives(instr, self.ty(*value))
     }
 
-    pub(crate) fn real(&self, _: &Instr, flush: &bool, a: &Value) -> Checked {
+    pub(super) fn real(&self, _: &Instr, flush: &bool, a: &Value) -> Checked {
         let tile = self.tile(*a)?;
         let known = [Scalar::F16, Scalar::BF16, Scalar::F32, Scalar::F64];
         match tile.elem.scalar() {
@@ -138,14 +138,14 @@ impl<'f> Check<'f> {
         }
     }
 
-    pub(crate) fn compared(&self, instr: &Instr, a: &Value, b: &Value) -> Checked {
+    pub(super) fn compared(&self, instr: &Instr, a: &Value, b: &Value) -> Checked {
         let tile = self.integers(*a)?;
         self.alike_pair(*a, *b)?;
         self.gives(instr, &Type::Tile(tile.of(Elem::Scalar(Scalar::I1))))
     }
 
     /// A condition for each element.
-    pub(crate) fn chooses(&self, _: &Instr, condition: &Value, a: &Value) -> Checked {
+    pub(super) fn chooses(&self, _: &Instr, condition: &Value, a: &Value) -> Checked {
         let (chooses, tile) = (self.tile(*condition)?, self.tile(*a)?);
         if chooses.elem != Elem::Scalar(Scalar::I1) {
             return broken(Reason::ElementType, format!("a condition is made of `i1`, not `{chooses}`"));
@@ -156,7 +156,7 @@ impl<'f> Check<'f> {
         Ok(())
     }
 
-    pub(crate) fn assumed(&self, instr: &Instr, that: &Assumption, value: &Value) -> Checked {
+    pub(super) fn assumed(&self, instr: &Instr, that: &Assumption, value: &Value) -> Checked {
         let value = *value;
         let ty = self.ty(value);
         let pointers = matches!(ty, Type::Tile(Tile { elem: Elem::Pointer { .. }, .. }));
@@ -195,7 +195,7 @@ impl<'f> Check<'f> {
         self.gives(instr, ty)
     }
 
-    pub(crate) fn coordinates(&self, instr: &Instr) -> Checked {
+    pub(super) fn coordinates(&self, instr: &Instr) -> Checked {
         let ty = Type::scalar(Scalar::I32);
         match instr.results.as_slice() {
             [x, y, z] if [x, y, z].into_iter().all(|v| *self.ty(*v) == ty) => Ok(()),
@@ -203,7 +203,7 @@ impl<'f> Check<'f> {
         }
     }
 
-    pub(crate) fn tensor_view(
+    pub(super) fn tensor_view(
         &self,
         instr: &Instr,
         base: &Value,
@@ -233,7 +233,7 @@ impl<'f> Check<'f> {
         Ok(())
     }
 
-    pub(crate) fn cut(&self, instr: &Instr, tensor: &Value) -> Checked {
+    pub(super) fn cut(&self, instr: &Instr, tensor: &Value) -> Checked {
         let Type::View(view) = self.single(instr)? else {
             return broken(Reason::Results, "the result is a partition or strided view");
         };
@@ -243,7 +243,7 @@ impl<'f> Check<'f> {
         }
     }
 
-    pub(crate) fn joins(&self, _: &Instr, tokens: &[Value]) -> Checked {
+    pub(super) fn joins(&self, _: &Instr, tokens: &[Value]) -> Checked {
         if tokens.len() < 2 {
             return broken(Reason::Tokens, "`join_tokens` needs two or more tokens");
         }
