@@ -40,6 +40,13 @@ pub(super) fn targets(ptxas: &Ptxas, forms: &[&str]) -> Result<Vec<[bool; 7]>> {
     Ok(answers)
 }
 
+/// Whether ptxas takes a form in a module of its own. Among others it may only have read it: what it says of an instruction
+/// later, when it takes it apart, it keeps to itself where a line could not be read.
+pub(super) fn takes(ptxas: &Ptxas, form: &str, sm: u16) -> Result<bool> {
+    let (text, _) = module(sm, NEWEST, [form], "");
+    Ok(ptxas.diagnostics(&text, &target(sm))?.is_empty())
+}
+
 /// The least version at which any target accepts each form; 0 for those that none accepts.
 pub(super) fn versions(ptxas: &Ptxas, forms: &[&str], targets: &[[bool; 7]]) -> Result<Vec<u16>> {
     let mut out = vec![0; forms.len()];

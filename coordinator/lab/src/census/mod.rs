@@ -11,7 +11,7 @@ mod table;
 
 use anyhow::{Context, Result};
 use moire_console::exit;
-use moire_isa::census::{Form, OWN, draw};
+use moire_isa::census::{Form, OWN, TARGETS, draw};
 use moire_toolchain::Ptxas;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -68,10 +68,18 @@ fn compare(text: &str, list: bool) -> Result<u8> {
     Ok(if table.within_the_bars() { exit::CLEAN } else { exit::FINDING })
 }
 
-/// Asks ptxas about forms, and writes its answers as a census.
+/// Asks ptxas about forms, and writes its answers as a census. A form that the book refuses is asked once more, alone.
 fn census(ptxas: &Ptxas, forms: &[(&str, String)]) -> Result<String> {
     let texts: Vec<&str> = forms.iter().map(|(_, text)| text.as_str()).collect();
-    let targets = ask::targets(ptxas, &texts)?;
+    let mut targets = ask::targets(ptxas, &texts)?;
+    for ((mnemonic, text), answer) in forms.iter().zip(&mut targets) {
+        let form = Form { mnemonic, text, targets: *answer, version: 0 };
+        if form.accepted() && form.compare().read.is_err() {
+            for (accepted, sm) in answer.iter_mut().zip(TARGETS).filter(|(accepted, _)| **accepted) {
+                *accepted = ask::takes(ptxas, text, sm)?;
+            }
+        }
+    }
     let versions = ask::versions(ptxas, &texts, &targets)?;
     let mut out = "#mnemonic\tform\torigin\ttargets\tversion\n".to_owned();
     for (((mnemonic, text), answer), version) in forms.iter().zip(targets).zip(versions) {

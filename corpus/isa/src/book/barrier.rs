@@ -40,7 +40,7 @@ instructions! {
     }
     operands {
         write state: OrSink<Register> = Width::Int(64);
-        known addr: Address = space.into();
+        known addr: Unified = space.into();
         known tx: Option<Value> = (form.tx(), Width::Int(32));
         known count: Maybe<Value> = (if form.tx() { usize::MAX } else { usize::from(multicast.is_some()) },
             Width::Int(32));
@@ -48,6 +48,7 @@ instructions! {
     }
     rules {
         addr.strays(Space::SharedCta) => refuse("an mbarrier lies in shared memory");
+        addr.unified && space != BarrierSpace::Generic => refuse("`.unified` is for generic addresses");
         matches!(order.scope, Some(Scope::Gpu | Scope::Sys))
             => refuse("an mbarrier has the scopes .cta and .cluster");
         no_complete.is() && (form.tx() || order.order == ArriveOrder::Relaxed
@@ -92,19 +93,21 @@ instructions! {
     operands {
         write done: Answer = (Width::Bits(1), (phase == Some(PhaseType::Primary)).then_some(Width::Bits(1)));
         write report: Early<Register> = ("[", false, Width::Bits(8));
-        known addr: Address = space.into();
+        known addr: Unified = space.into();
         known state: Value = if form.parity() { Width::Int(32) } else { Width::Int(64) };
         known limit: Maybe<Value> = (if form.sleeps() { 0 } else { usize::MAX }, Width::Int(32));
     }
     rules {
         addr.strays(Space::SharedCta) => refuse("an mbarrier lies in shared memory");
+        addr.unified && space != BarrierSpace::Generic => refuse("`.unified` is for generic addresses");
         matches!(order.scope, Some(Scope::Gpu | Scope::Sys))
             => refuse("an mbarrier has the scopes .cta and .cluster");
         space == BarrierSpace::SharedCluster => refuse("a wait is for an mbarrier of this CTA");
         phase == Some(PhaseType::Conditional) && !form.parity()
             => refuse("`.phase_type::conditional` goes with .parity");
-        report.0.is_some() && done.second.is_none() => refuse("a report goes with two predicates");
-        form.parity() && phase != Some(PhaseType::Primary) && state.imm().is_some_and(|n| n != 0 && n != 1)
+        report.0.is_some() && phase != Some(PhaseType::Primary)
+            => refuse("a report goes with .phase_type::primary");
+        form.parity() && state.imm().is_some_and(|n| n != 0 && n != 1)
             => refuse("a parity is 0 or 1");
         order.order == WaitOrder::Relaxed => since(86, Sm(90));
     }

@@ -96,7 +96,7 @@ instructions! {
     ClusterTaken = "clusterlaunchcontrol.query_cancel.is_canceled",
         section "clusterlaunchcontrol-query-cancel", since (86, Sm(100));
     ends ["pred", "b128"]
-    slots {} operands { write dst: Register = Width::Bits(1); data a: Register = Width::Bits(128); } rules {}
+    slots {} operands { write dst: Register = Width::Bits(1); data a: Value = Width::Bits(128); } rules {}
 
     #[doc = "Tells a coordinate of the first CTA of the cluster that was taken, or all three."]
     ClusterFirst = form: FirstForm, section "clusterlaunchcontrol-query-cancel", since (86, Sm(100));
@@ -104,7 +104,7 @@ instructions! {
     slots { keep all: FourWord; }
     operands {
         write dst: List = (if all.is() { 4 } else { 1 }, Width::Bits(32), Never);
-        data a: Register = Width::Bits(128);
+        data a: Value = Width::Bits(128);
     }
     rules { all.is() != (form == FirstForm::All) => refuse("`.v4` goes with all coordinates"); }
 }

@@ -66,7 +66,7 @@ instructions! {
     }
     operands {
         known dst: Address = dst_space.into();
-        known src: Address = src_space.into();
+        known src: Unified = src_space.into();
         known bytes: Value = Width::Int(32);
         known left: Option<Value> = (ignore_oob.is(), Width::Int(32));
         known right: Option<Value> = (ignore_oob.is(), Width::Int(32));
@@ -79,6 +79,7 @@ instructions! {
     rules it {
         !mask_fits(multicast, mask.as_ref()) => refuse("a mask has 16 or 32 bits");
         ragged(bytes) => refuse("sizes are multiples of 16 below 1048576");
+        src.unified && dst_space != BulkSpace::Global => refuse("`.unified` is for copies to global memory");
         !bulk_ends(dst_space, src_space) => refuse("no copy goes between these spaces");
         (dst_space == BulkSpace::Global) != (done == Completion::Group)
             => refuse("a copy to global memory ends with its group, every other with an mbarrier");
@@ -251,13 +252,14 @@ instructions! {
     }
     operands {
         known dst: Address = dst_space.into();
-        known src: Address = src_space.into();
+        known src: Unified = src_space.into();
         known bytes: Value = Width::Int(32);
         known mbarrier: Option<Address> = (done == Completion::Mbarrier, Space::SharedCluster);
         hint policy: Option<Value> = (hint.is(), Width::Int(64));
     }
     rules {
         ragged(bytes) => refuse("sizes are multiples of 16 below 1048576");
+        src.unified && dst_space != BulkSpace::Global => refuse("`.unified` is for copies to global memory");
         !matches!((dst_space, src_space), (BulkSpace::Global
             | BulkSpace::SharedCluster, BulkSpace::SharedCta))
             => refuse("it goes from this CTA to global memory or to the cluster");

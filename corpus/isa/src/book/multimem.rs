@@ -90,7 +90,7 @@ instructions! {
     slots { keep cp_mask: CpMask; keep order: Strong<CopyOrder>; keep b128: B128; }
     operands {
         known dst: Address = Space::Global;
-        known src: Address = Space::SharedCta;
+        known src: Unified = Space::SharedCta;
         known bytes: Value = Width::Int(32);
         known byte_mask: Option<Value> = (cp_mask.is(), Width::Int(16));
     }
@@ -106,7 +106,7 @@ instructions! {
     slots { keep order: Strong<ReduceOrder>; keep op: RedOp; keep noftz: Noftz; keep ty: Ty; }
     operands {
         known dst: Address = Space::Global;
-        known src: Address = Space::SharedCta;
+        known src: Unified = Space::SharedCta;
         known bytes: Value = Width::Int(32);
     }
     rules {

@@ -45,6 +45,7 @@ instructions! {
     rules {
         shape.registers(times) > 128 => refuse("a thread loads at most 128 registers");
         dst.has_sink() => refuse("every register is wanted");
+        dst.has_odd() => refuse("no predicate is loaded");
     }
 
     #[doc = "Loads from tensor memory, and combines what it loads."]
@@ -72,6 +73,7 @@ instructions! {
     rules {
         !matches!(shape, Shape::S32x32 | Shape::S16x32x2) => refuse("the shapes are .32x32b and .16x32bx2");
         times == Times::X1 => refuse("it loads two registers at least");
+        dst.has_odd() => refuse("no predicate is loaded");
         (abs.is() || nan.is()) && ty != LdRedTy::F32 => refuse("`.abs` and `.NaN` go with .f32");
         (form == LdRedForm::Compress) != (sparse.is() && packed.is()) || sparse.is() != packed.is()
             => refuse("`.spcompress` goes with .sp::2:4 and .b2");
@@ -93,6 +95,7 @@ instructions! {
     rules {
         shape.registers(times) > 128 => refuse("a thread stores at most 128 registers");
         src.is_numbers() => refuse("a register is among them");
+        src.has_odd() => refuse("registers and integers are stored");
     }
 
     #[doc = "Copies from shared to tensor memory."]

@@ -136,7 +136,11 @@ impl Part for Unified {
     type Spec = Space;
     fn read(at: &mut Cursor<'_, '_>, space: Space) -> Result<Unified, Refusal> {
         let address = Address::read(at, space)?;
-        Ok(Unified { address, unified: at.eat(".unified") })
+        let unified = at.eat(".unified");
+        if unified && address.base.reg().is_none() {
+            return at.fail("`.unified` stands behind a register".into());
+        }
+        Ok(Unified { address, unified })
     }
 }
 

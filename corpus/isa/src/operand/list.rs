@@ -92,6 +92,17 @@ impl List {
         self.items.contains(&Value::Sink)
     }
 
+    /// Whether an element is a predicate or a number with a point, which accesses to tensor memory do not take.
+    #[must_use]
+    pub fn has_odd(&self) -> bool {
+        let odd = |item: &Value| match item {
+            Value::Reg(reg) => reg.class.bits == 1,
+            Value::Single(_) | Value::Double(_) => true,
+            Value::Imm(_) | Value::Symbol(..) | Value::Special(_) | Value::Sink => false,
+        };
+        self.items.iter().any(odd)
+    }
+
     /// Whether all elements are integers as numbers, which few vectors take.
     #[must_use]
     pub fn is_numbers(&self) -> bool {
@@ -132,13 +143,20 @@ fn item(at: &mut Cursor<'_, '_>, width: Width) -> Result<Value, Refusal> {
 }
 
 /// Whether elements have one number of bits, and fit. `{%f1, %r2}` fits where integers do; predicates beside other registers
-/// do, and never alone.
+/// do, and never alone. ptxas looks at numbers only where no register stands beside them, but for registers of floating
+/// point alone: `{%f1, 1}` and `{%f1, %p1}` are elements of different types.
 fn alike(items: &[Value], width: Width) -> bool {
-    let number = |item: &Value| item.reg().is_some() || *item == Value::Sink || width.takes(*item);
     let class = together(items);
     let bits = |reg: Reg| class.is_some_and(|class| reg.class.bits == 1 || class.bits == reg.class.bits);
-    items.iter().all(|item| item.reg().is_none_or(bits) && number(item))
-        && class.is_none_or(|class| width.fits(class))
+    let fits = |item: &Value| match (item, class) {
+        (Value::Sink, _) => true,
+        (Value::Reg(reg), Some(class)) => bits(*reg) && !(class.float && reg.class.bits == 1),
+        (Value::Reg(reg), None) => bits(*reg),
+        (Value::Imm(_), Some(class)) => !class.float && !matches!(width, Width::Half(_)),
+        (Value::Single(_) | Value::Double(_), Some(_)) => !matches!(width, Width::Half(_)),
+        (Value::Symbol(..) | Value::Special(_), _) | (_, None) => width.takes(*item),
+    };
+    items.iter().all(fits) && class.is_none_or(|class| width.fits(class))
 }
 
 /// `(a, b)`, arguments or results of a call.

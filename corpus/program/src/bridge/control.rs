@@ -98,7 +98,7 @@ pub(super) fn taking(take: &ClusterTake) -> Option<Op> {
 pub(super) fn taken(taken: &ClusterTaken) -> Option<Op> {
     let ClusterTaken { dst, a, spelling: _ } = taken;
     let dst = vec![Some(register(dst)?)];
-    let src = Operand::Reg(register(a)?);
+    let src = Operand::Reg(reg(a.reg()?)?);
     Some(Op::Control(Control::QueryCancel { ask: CancelQuery::IsCanceled, dst, src }))
 }
 
