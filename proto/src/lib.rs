@@ -1,7 +1,7 @@
 //! The wire contract: messages and services of `moire/v1/*.proto`, bindings checked in.
 //!
-//! Contract: programs travel as litmus text, never as a serialised representation; both services convert
-//! once, in their own `wire.rs`. A test regenerates the bindings and compares.
+//! Contract: programs travel as litmus text, never as a serialised representation. Messages are converted once. A test
+//! regenerates the bindings and compares.
 
 pub mod needs;
 mod token;
