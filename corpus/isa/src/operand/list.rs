@@ -152,8 +152,12 @@ fn alike(items: &[Value], width: Width) -> bool {
         (Value::Sink, _) => true,
         (Value::Reg(reg), Some(class)) => bits(*reg) && !(class.float && reg.class.bits == 1),
         (Value::Reg(reg), None) => bits(*reg),
-        (Value::Imm(_), Some(class)) => !class.float && !matches!(width, Width::Half(_)),
-        (Value::Single(_) | Value::Double(_), Some(_)) => !matches!(width, Width::Half(_)),
+        (Value::Imm(_), Some(class)) if class.bits != 0 => !class.float && !matches!(width, Width::Half(_)),
+        (Value::Single(_) | Value::Double(_), Some(class)) if class.bits != 0 => {
+            !matches!(width, Width::Half(_))
+        }
+        // Registers of litmus texts have no type.
+        (Value::Imm(_) | Value::Single(_) | Value::Double(_), Some(_)) => width.takes(*item),
         (Value::Symbol(..) | Value::Special(_), _) | (_, None) => width.takes(*item),
     };
     items.iter().all(fits) && class.is_none_or(|class| width.fits(class))
