@@ -1,10 +1,9 @@
 //! The book of Tile IR: one entry an operation.
 //!
-//! An entry gives the variant of [`Op`] with its fields, in square brackets those fields in the order of the bytecode, the
-//! word, opcode and first version of each operation with these fields, the types of its results, its text, and the rules
-//! that NVIDIA's verifier checks, in that order. From it
-//! come the readers and writers of both forms, the operands, the verifier, and what an error suggests. What an operation
-//! means is told elsewhere: `run`, `lowering`.
+//! An entry gives the variant of [`Op`] with its fields; in square brackets those fields in the order of the bytecode; the
+//! word, opcode and first version of each operation with these fields; the types of its results; its text; and the rules
+//! that NVIDIA's verifier checks, in their order. From it come the readers and writers of both forms, the operands, the
+//! verifier, and what an error suggests. What an operation means is told elsewhere: `run`, `lowering`.
 //!
 //! Source: operations and binary format chapters of the Tile IR specification; versions of later operations are those
 //! that the released compiler states.
