@@ -616,6 +616,11 @@ impl Scheduler {
         };
         let Some(entry) = self.jobs.get_mut(&job) else { return };
         entry.attempts = entry.attempts.saturating_add(blame);
+        if blame > 0 {
+            // Somebody had it and lost it. It has waited for nobody yet, and attempts are bounded.
+            entry.since = None;
+            self.unseen.push(job);
+        }
         if entry.attempts < self.config.attempts_max.saturating_mul(LOSS) {
             self.turns.wait(entry.kind, &entry.campaign, job);
         } else {

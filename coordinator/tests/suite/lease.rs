@@ -191,6 +191,25 @@ fn urgent_jobs_first_and_verification_elsewhere() {
     assert_eq!(works(fleet.poll(10_001)), [(a, Work::Job(waits))], "no other worker has come");
 }
 
+/// Who takes a job and goes away takes none of its time: the others are waited for as long as before.
+#[test]
+fn a_job_that_was_lost_has_waited_for_nobody() {
+    let mut fleet = Scheduler::new(Config::default());
+    let [claims, freezes, honest] = [0; 3].map(|_| fleet.hello(BTreeSet::new(), "f", 0).unwrap());
+    let job = fleet.job("", Kind::Verify, Some(claims));
+    fleet.avoid(job, [], true);
+    fleet.credit(freezes, 1, 0);
+    assert_eq!(fleet.poll(0).len(), 1, "it is taken");
+    let late = 20_000;
+    [claims, honest].iter().for_each(|w| fleet.heartbeat(*w, &[], late));
+    fleet.poll(late);
+    assert!(fleet.knows_job(job) && !fleet.in_vain(job, late + 1), "nobody has had the time to take it");
+    fleet.credit(honest, 1, late);
+    let granted = fleet.poll(late + 1);
+    let honest_has = |a: &Action| matches!(a, Action::Grant { worker, .. } if *worker == honest);
+    assert!(granted.iter().any(honest_has), "{granted:?}");
+}
+
 #[test]
 fn a_job_waits_for_a_worker_with_its_tool_while_one_is_connected() {
     let mut fleet = Scheduler::new(Config::default());
