@@ -90,6 +90,25 @@ fn what_is_written_is_read() {
     }
 }
 
+/// Where NVIDIA's disassembler is, `moire-toolchain` asks it about these bytes. Elsewhere they must not change.
+#[test]
+fn the_layout_has_not_changed() {
+    let digest = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |n, b| (n ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3))
+    };
+    let digests = Bytecode::ALL.map(|version| digest(&write(&everything(version), version).unwrap()));
+    let known = [
+        0xa5b7_d2ac_f97e_3f26,
+        0xa112_58b6_f04c_d1ef,
+        0xe1e4_2be7_8b21_b084,
+        0x80f1_9a55_7f7e_d29c,
+        0xa7bb_3934_1a19_bc53,
+    ];
+    assert_eq!(digests, known, "{digests:#018x?}");
+}
+
 #[test]
 fn modules_that_no_text_gives_are_refused() {
     let mut module = parse("entry @k(%a: tile<i32>) { %0 = make_token : token return }").unwrap();
