@@ -4,7 +4,7 @@ use crate::exit;
 use anyhow::{Context, Result, bail};
 use moire_coordinator::clock::{millis, unix_ms};
 use moire_coordinator::report::{CampaignLine, Findings, Night, Stored};
-use moire_corpus::{Counters, Loss, Options, Recovery, Snapshot, Store};
+use moire_corpus::{CampaignState, Counters, Loss, Options, Recovery, Snapshot, Store};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -80,11 +80,11 @@ pub fn report(store: &mut Store, window: Option<Duration>, out: &Path) -> Result
         let progress = store.progress(&campaign.name)?;
         counters.add(&progress.counters);
         campaigns.push(CampaignLine {
+            cut: CampaignLine::cut(campaign.state == CampaignState::Done),
             name: campaign.name,
-            programs: (0, progress.done()),
+            programs: (progress.done(), progress.done()),
             executions: progress.counters.executions,
             abstentions: progress.counters.abstentions,
-            cut: String::new(),
         });
     }
     let snapshot = Snapshot { at_ms, counters, ..Snapshot::default() };

@@ -78,7 +78,8 @@ pub async fn collect(
     };
     let (night, findings) = so_far(client, place, recent).await?;
     let known = client.list_campaigns(v1::ListCampaignsRequest {}).await?.into_inner().campaigns;
-    let campaigns = known.into_iter().map(|status| shown(String::new(), status)).collect();
+    let cut = |status: &v1::CampaignStatus| CampaignLine::cut(status.phase() == v1::CampaignPhase::Done);
+    let campaigns = known.into_iter().map(|status| shown(cut(&status), status)).collect();
     Ok((Night { campaigns, ..night }, findings))
 }
 

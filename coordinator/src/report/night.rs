@@ -48,6 +48,13 @@ pub struct CampaignLine {
     pub cut: String,
 }
 
+impl CampaignLine {
+    /// Why a campaign that no night runs has not ended as planned: it was left, is paused, or goes on.
+    pub fn cut(done: bool) -> String {
+        if done { String::new() } else { "not at its end".to_owned() }
+    }
+}
+
 /// The subject of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Night {

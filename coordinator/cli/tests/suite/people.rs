@@ -201,6 +201,9 @@ fn a_campaign_that_was_left_waits_to_be_asked() {
         let list = said(here.path(), &["campaign", "list", "--coordinator", &server.1]).1;
         assert!(list.contains("Paused"), "{list}");
     }
+    assert_eq!(said(here.path(), &["report", "--store", "s", "--out", "page"]).0, 0);
+    let summary = std::fs::read_to_string(here.path().join("page/summary.md")).unwrap();
+    assert!(summary.contains("| not at its end |"), "{summary}");
     // How much is done in a second depends on the machine; that it is the same campaign does not.
     let (code, again, err) = said(here.path(), &args);
     assert!(matches!(code, 0 | 11), "{again}{err}");
@@ -225,6 +228,9 @@ fn a_run_that_names_no_stream_has_all_languages() {
     assert_eq!(all.len(), 3, "{out}");
     assert!(all[0].starts_with("  mixed    12 programs, "), "{out}");
     assert!(!out.contains("model-pair difference"), "{out}");
+    assert_eq!(said(here.path(), &["report", "--store", "s", "--out", "page"]).0, 0);
+    let summary = std::fs::read_to_string(here.path().join("page/summary.md")).unwrap();
+    assert!(summary.contains("fuzz-mixed-1-") && !summary.contains("not at its end"), "{summary}");
 }
 
 #[test]
