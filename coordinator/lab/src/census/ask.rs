@@ -40,8 +40,8 @@ pub(super) fn targets(ptxas: &Ptxas, forms: &[&str]) -> Result<Vec<[bool; 7]>> {
     Ok(answers)
 }
 
-/// Whether ptxas takes a form in a module of its own. Among others it may only have read it: what it says of an instruction
-/// later, when it takes it apart, it keeps to itself where a line could not be read.
+/// Whether ptxas takes a form in a module of its own. Beside others it may only have read the form: where any line cannot be
+/// read, it reports nothing that later phases find.
 pub(super) fn takes(ptxas: &Ptxas, form: &str, sm: u16) -> Result<bool> {
     let (text, _) = module(sm, NEWEST, [form], "");
     Ok(ptxas.diagnostics(&text, &target(sm))?.is_empty())

@@ -37,7 +37,7 @@ impl Origin {
         }
     }
 
-    /// Whether it is assumed and nobody says it.
+    /// Whether it is assumed: nobody says it.
     pub fn is_assumed(&self) -> bool {
         matches!(self, Origin::Most(_) | Origin::Assumed)
     }
