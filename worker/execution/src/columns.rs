@@ -57,11 +57,13 @@ pub fn contended(program: &Program, thread: usize) -> bool {
     let mut exclusively = false;
     for t in allocating(program, thread) {
         let body = &program.threads[t].body;
-        let back = body.iter().enumerate().any(|(pc, i)| matches!(i.op, Op::Bra { target } if target <= pc));
-        for instr in body {
+        // What is run again lies between a jump back and its target.
+        let again =
+            |pc: usize| body.iter().skip(pc).any(|i| matches!(i.op, Op::Bra { target } if target <= pc));
+        for (pc, instr) in body.iter().enumerate() {
             let Op::Tcgen05(Tcgen05::Alloc { columns, exclusive, .. }) = &instr.op else { continue };
             let Operand::Imm(n) = columns else { return true };
-            total += n.clamp(&0, &i128::from(STEP)) * if back { 4 } else { 1 };
+            total += n.clamp(&0, &i128::from(STEP)) * if again(pc) { 4 } else { 1 };
             allocations += 1;
             exclusively |= exclusive;
         }

@@ -29,11 +29,15 @@ fn contended(e: &Engine<'_>, cta: usize) -> bool {
     let (mut total, mut count, mut exclusively) = (0i128, 0, false);
     for thread in &e.layout.ctas[cta] {
         let body = &e.program.threads[*thread].body;
-        let back = body.iter().enumerate().any(|(pc, i)| matches!(i.op, Op::Bra { target } if target <= pc));
-        for instr in body {
+        // What is run again lies between a jump back and its target.
+        let again = |pc: usize| {
+            let mut behind = body.iter().skip(pc);
+            behind.any(|i| matches!(i.op, Op::Bra { target } if target <= pc))
+        };
+        for (pc, instr) in body.iter().enumerate() {
             let Op::Tcgen05(Tcgen05::Alloc { columns, exclusive, .. }) = &instr.op else { continue };
             let Operand::Imm(n) = columns else { return true };
-            total += (*n).clamp(0, 1_024) * if back { 4 } else { 1 };
+            total += (*n).clamp(0, 1_024) * if again(pc) { 4 } else { 1 };
             count += 1;
             exclusively |= exclusive;
         }
