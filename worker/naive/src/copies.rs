@@ -119,19 +119,24 @@ fn report(
     e.count = Some(Count { object: (range.instance, range.offset), deed, wrong: None });
     let late = end.is_some();
     e.home = late.then_some(home);
-    let part = match end {
-        Some(Stage::End { of, reads, cta }) => Stage::End { of, reads, cta: cta.map(|_| home) },
-        _ => Stage::Start,
-    };
+    let part = end.unwrap_or(Stage::Start);
     e.motion = Some(Motion { instruction: s.instructions, late, part });
     Runner::push(s, e);
     Ok(())
 }
 
 /// Reports to an mbarrier that the bytes of this instruction have arrived.
-fn complete(run: &Runner<'_>, s: &mut State, at: u128, bytes: u32, others: bool) -> Result<(), Refusal> {
+/// `there`: one of several destinations, the only one that the completion is about.
+fn complete(
+    run: &Runner<'_>,
+    s: &mut State,
+    at: u128,
+    bytes: u32,
+    there: Option<u128>,
+) -> Result<(), Refusal> {
     let tags = bit(sets::MBAR_COMPLETE) | bit(sets::COPY_DONE) | bit(sets::REL);
-    let end = Stage::End { of: vec![s.instructions], reads: false, cta: others.then_some(0) };
+    let owner = |to| run.memory.instances[run.memory.resolve(to, 1)?.instance].cta;
+    let end = Stage::End { of: vec![s.instructions], reads: false, cta: there.and_then(owner) };
     report(run, s, at, plain(0, -i64::from(bytes)), tags, Scope::Cluster, Some(end))
 }
 
@@ -211,7 +216,7 @@ fn bulk(run: &Runner<'_>, s: &mut State, c: &BulkCopy) -> Result<(), Refusal> {
         let mask = run.operand(s, m.mask).0;
         let set = (0..if m.wide { 32 } else { 16 }).filter(|rank| mask >> rank & 1 == 1);
         goals = set
-            .map(|rank| goal(run, to, bar, rank))
+            .map(|rank| goal(run, to, bar, (rank, c.group == Some(CtaGroup::Two))))
             .collect::<Option<_>>()
             .ok_or_else(|| odd("a missing CTA"))?;
     }
@@ -232,23 +237,31 @@ fn bulk(run: &Runner<'_>, s: &mut State, c: &BulkCopy) -> Result<(), Refusal> {
         deposit(run, s, (*to, bytes), tags | bit(sets::ASYNC), scope)?;
     }
     let others = goals.len() > 1;
-    for (_, bar) in goals {
+    for (to, bar) in goals {
         match bar {
-            Some(bar) => complete(run, s, bar, bytes, others)?,
+            Some(bar) => complete(run, s, bar, bytes, others.then_some(to))?,
             None => s.fleet.bulk.join(s.instructions),
         }
     }
     Ok(())
 }
 
-/// The same destination and mbarrier in the CTA of a rank.
-fn goal(run: &Runner<'_>, to: u128, bar: Option<u128>, rank: u128) -> Option<(u128, Option<u128>)> {
-    let there = |at| run.memory.mapped(at, rank, run.thread);
-    let bar = match bar {
-        Some(bar) => Some(there(bar)?),
-        None => None,
-    };
-    Some((there(to)?, bar))
+/// The same destination and mbarrier in the CTA of a rank. The mbarriers of pairs are in their even CTAs, or in their odd ones,
+/// as that of the operand.
+fn goal(
+    run: &Runner<'_>,
+    to: u128,
+    bar: Option<u128>,
+    (rank, pairs): (u128, bool),
+) -> Option<(u128, Option<u128>)> {
+    let there = |at, rank| run.memory.mapped(at, rank, run.thread);
+    let Some(bar) = bar else { return Some((there(to, rank)?, None)) };
+    let mut home = rank;
+    if pairs {
+        let odd = (0..32).any(|r| r % 2 == 1 && there(bar, r) == Some(bar));
+        home = rank / 2 * 2 + u128::from(odd);
+    }
+    Some((there(to, rank)?, Some(there(bar, home)?)))
 }
 
 /// `st.async` and `red.async`.
@@ -273,7 +286,7 @@ fn remote(run: &Runner<'_>, s: &mut State, w: &RemoteWrite) -> Result<(), Refusa
     }
     let bytes = w.ty.bytes() * u32::try_from(w.src.len()).unwrap_or(u32::MAX);
     match &w.order {
-        RemoteOrder::Mbarrier(addr) => complete(run, s, run.address(s, addr), bytes, false),
+        RemoteOrder::Mbarrier(addr) => complete(run, s, run.address(s, addr), bytes, None),
         _ => Ok(()),
     }
 }
@@ -313,7 +326,7 @@ pub(super) fn update(
         }
         if let RemoteOrder::Mbarrier(addr) = &w.order {
             let at = run.address(&next, addr);
-            complete(run, &mut next, at, w.ty.bytes(), false)?;
+            complete(run, &mut next, at, w.ty.bytes(), None)?;
         }
         next.pc += 1;
         todo.push(next);
@@ -330,7 +343,7 @@ pub(super) fn cancel(
 ) -> Result<(), Refusal> {
     let (to, bar) = (run.address(s, addr), run.address(s, bar));
     let goals: Vec<(u128, Option<u128>)> = if all {
-        (0..32).map_while(|rank| goal(run, to, Some(bar), rank)).collect()
+        (0..32).map_while(|rank| goal(run, to, Some(bar), (rank, false))).collect()
     } else {
         vec![(to, Some(bar))]
     };
@@ -339,8 +352,8 @@ pub(super) fn cancel(
         deposit(run, s, (*to, 16), bit(sets::WEAK) | bit(sets::ASYNC), None)?;
     }
     let others = goals.len() > 1;
-    for bar in goals.into_iter().filter_map(|g| g.1) {
-        complete(run, s, bar, 16, others)?;
+    for (to, bar) in goals {
+        bar.map_or(Ok(()), |bar| complete(run, s, bar, 16, others.then_some(to)))?;
     }
     Ok(())
 }

@@ -148,26 +148,24 @@ fn copy_count<V: View>(
     event.needs.addr = m.needs(instr);
     event.detached = follows.is_some();
     event.ctas.home = home.filter(|_| event.detached);
-    if let Some(mut follows) = follows {
-        if let CopyUse::Follows { part: Some(part), .. } = &mut follows {
-            *part = home.unwrap_or(*part);
-        }
+    if let Some(follows) = follows {
         event.family = Family::Copy(Rc::new(follows));
     }
     m.events.push(Some(event));
     Ok(())
 }
 
-/// The transactions of this instruction complete at an mbarrier. Where that is the only one they are all of them,
-/// even if it is in another CTA than the data (`.cta_group::2`).
+/// The transactions of this instruction complete at an mbarrier. Where it is told to several mbarriers, `of` is the destination
+/// that this one is told about; otherwise it tells of everything. The data may be in another CTA (`.cta_group::2`).
 fn complete<V: View>(
     m: &mut Machine<'_, V>,
     address: Value,
-    (bytes, only): (u32, bool),
+    (bytes, of): (u32, Option<Value>),
     instr: &Instr,
     pc: usize,
 ) -> Result<(), TraceEnd> {
-    let part = (!only).then_some(m.thread);
+    let owner = |at| m.layout.instances[m.layout.locate(m.program, at, 1)?.instance].owner;
+    let part = of.and_then(owner);
     let follows = CopyUse::Follows { units: vec![m.unit], reads_only: false, part };
     let named = [sets::MBAR_COMPLETE, sets::COPY_DONE, sets::REL];
     let place = (instr, pc);
@@ -208,9 +206,10 @@ fn bulk<V: View>(m: &mut Machine<'_, V>, copy: &BulkCopy, instr: &Instr, pc: usi
             event.scope = Some(scope);
         }
     }
+    let several = targets.len() > 1;
     for target in &targets {
         match target.mbarrier {
-            Some(mbarrier) => complete(m, mbarrier, (bytes, targets.len() == 1), instr, pc)?,
+            Some(mbarrier) => complete(m, mbarrier, (bytes, several.then_some(target.data)), instr, pc)?,
             None => m.copies.bulk.add(m.unit),
         }
     }
@@ -237,23 +236,28 @@ fn targets<V: View>(m: &Machine<'_, V>, copy: &BulkCopy, instr: &Instr) -> Resul
     let Some(multicast) = copy.multicast else { return Ok(vec![Target { data, mbarrier }]) };
     let mask = m.now(multicast.mask)?;
     let ranks = if multicast.wide { 32 } else { 16 };
+    let pair = copy.group == Some(CtaGroup::Two);
     (0..ranks)
         .filter(|rank| mask >> rank & 1 == 1)
-        .map(|rank| target(m, data, mbarrier, rank, instr))
+        .map(|rank| target(m, data, (mbarrier, pair), rank, instr))
         .collect()
 }
 
+/// The destination in the CTA of a rank, and the mbarrier there. Of a pair it is that of the CTA whose rank is odd, or even, as
+/// the rank of the CTA in which the mbarrier of the operand lies (PTX ISA 9.2, 9.7.9.27.1.2).
 fn target<V: View>(
     m: &Machine<'_, V>,
     data: Value,
-    mbarrier: Option<Value>,
+    (mbarrier, pair): (Option<Value>, bool),
     rank: Value,
     instr: &Instr,
 ) -> Result<Target, TraceEnd> {
-    let there = |address| m.layout.mapped(m.program, address, rank, m.thread);
+    let there = |address, rank| m.layout.mapped(m.program, address, rank, m.thread);
     let lacks = || m.wrong(instr, "a copy to a CTA that is not there");
-    let data = there(data).ok_or_else(lacks)?;
-    let mbarrier = mbarrier.map(|m| there(m).ok_or_else(lacks)).transpose()?;
+    let data = there(data, rank).ok_or_else(lacks)?;
+    let parity = |of: Value| (0..32).find(|rank| there(of, *rank) == Some(of)).map(|rank| rank & 1);
+    let of = |at: Value| if pair { rank & !1 | parity(at).unwrap_or(rank & 1) } else { rank };
+    let mbarrier = mbarrier.map(|m| there(m, of(m)).ok_or_else(lacks)).transpose()?;
     Ok(Target { data, mbarrier })
 }
 
@@ -332,7 +336,7 @@ fn remote<V: View>(
     m.unsure = unsure;
     let bytes = write.ty.bytes() * u32::try_from(write.src.len()).expect("a vector has few elements");
     match mbarrier {
-        Some(mbarrier) => complete(m, mbarrier, (bytes, true), instr, pc),
+        Some(mbarrier) => complete(m, mbarrier, (bytes, None), instr, pc),
         None => Ok(()),
     }
 }
@@ -405,16 +409,17 @@ pub(crate) fn try_cancel<V: View>(
     let (data, mbarrier) = (m.address_now(addr)?, m.address_now(mbarrier)?);
     let mut targets = vec![Target { data, mbarrier: Some(mbarrier) }];
     if multicast {
-        let ranks = (0..32).map_while(|rank| target(m, data, Some(mbarrier), rank, instr).ok());
+        let ranks = (0..32).map_while(|rank| target(m, data, (Some(mbarrier), false), rank, instr).ok());
         targets = ranks.collect();
     }
     copy_issue(m, &[sets::COPY_ISSUE], instr, pc);
     for target in &targets {
         copy_write(m, (target.data, CANCEL_BYTES), &[sets::WEAK, sets::ASYNC], instr, pc)?;
     }
+    let several = targets.len() > 1;
     for target in &targets {
         if let Some(mbarrier) = target.mbarrier {
-            complete(m, mbarrier, (CANCEL_BYTES, targets.len() == 1), instr, pc)?;
+            complete(m, mbarrier, (CANCEL_BYTES, several.then_some(target.data)), instr, pc)?;
         }
     }
     Ok(())

@@ -12,8 +12,8 @@ use crate::record::{Access, AccessKind, Object, Via, What};
 use crate::rows::{self, Rows, both};
 use crate::state::{Added, Completion, State};
 use moire_program::ir::{
-    Address, AsyncCopy, BulkCopy, BulkDone, BulkEnd, Operand, RemoteOrder, RemoteWrite, Scope, SmallCopy,
-    SmallPart, TENSORMAP_BYTES, TensorBox,
+    Address, AsyncCopy, BulkCopy, BulkDone, BulkEnd, CtaGroup, Operand, RemoteOrder, RemoteWrite, Scope,
+    SmallCopy, SmallPart, TENSORMAP_BYTES, TensorBox,
 };
 
 /// Bytes of an answer of launch control.
@@ -281,6 +281,7 @@ fn reported(
     let only = targets.len() == 1;
     for (target, reached) in targets.iter().zip(reached) {
         let Some(of) = target.done else { continue };
+        let there = e.layout.owner(&bytes_at(e, at, target.data, 1)?);
         let mut vector = vector.clone();
         reached.into_iter().for_each(|record| vector.set(row::FACTS, record));
         for record in &records {
@@ -288,7 +289,7 @@ fn reported(
             if e.has(Planted::EmptyCopy) {
                 continue;
             }
-            if only || !access.writes || e.layout.owner(&access.span) == Some(home(e, of)) {
+            if only || !access.writes || e.layout.owner(&access.span) == there {
                 vector.set(row::BASE, *record);
             }
         }
@@ -330,13 +331,18 @@ fn targets(e: &Engine<'_>, s: &State, at: At<'_>, copy: &BulkCopy) -> Result<Vec
     };
     let mask = known(e, s, at, multicast.mask)?;
     let ranks = if multicast.wide { 32 } else { 16 };
-    (0..ranks).filter(|rank| mask >> rank & 1 == 1).map(|rank| there(e, at, data, done, rank)).collect()
+    // In a pair the mbarrier of the CTA of the same parity is told as the one that the instruction names.
+    let ours = |of: u128| (0..32).find(|rank| e.layout.mapped(of, *rank, at.thread) == Some(of));
+    let parity = done.filter(|_| copy.group == Some(CtaGroup::Two)).and_then(ours).map(|rank| rank % 2);
+    let teller = |rank: u128| parity.map_or(rank, |parity| rank - rank % 2 + parity);
+    let named = (0..ranks).filter(|rank| mask >> rank & 1 == 1);
+    named.map(|rank| there(e, at, (data, rank), done.map(|d| (d, teller(rank))))).collect()
 }
 
-/// The target of a copy in the CTA of a rank.
-fn there(e: &Engine<'_>, at: At<'_>, data: u128, done: Option<u128>, rank: u128) -> Result<Target, Stop> {
+/// The target of a copy: its destination and its mbarrier, each in the CTA of a rank.
+fn there(e: &Engine<'_>, at: At<'_>, data: (u128, u128), done: Option<(u128, u128)>) -> Result<Target, Stop> {
     let lacks = || at.abstain("a copy to a CTA that is not there");
-    let map = |address| e.layout.mapped(address, rank, at.thread).ok_or_else(lacks);
+    let map = |(address, rank)| e.layout.mapped(address, rank, at.thread).ok_or_else(lacks);
     let done = done.map(|d| map(d).and_then(|d| object_at(e, at, d))).transpose()?;
     Ok(Target { data: map(data)?, done })
 }
@@ -375,7 +381,9 @@ pub(super) fn try_cancel(
     let (data, done) = (address(e, s, at, addr)?, address(e, s, at, mbarrier)?);
     let targets = if multicast {
         let ranks = e.layout.clusters[at.cta].len() as u128;
-        (0..ranks).map(|rank| there(e, at, data, Some(done), rank)).collect::<Result<Vec<_>, _>>()?
+        (0..ranks)
+            .map(|rank| there(e, at, (data, rank), Some((done, rank))))
+            .collect::<Result<Vec<_>, _>>()?
     } else {
         vec![Target { data, done: Some(object_at(e, at, done)?) }]
     };
