@@ -1,5 +1,5 @@
-//! `moire bench operate`: the operational engine against the explorer, on drawn tensor-core protocols, on mutants of them, and on
-//! drawn programs with a free loop.
+//! `moire bench operate`: the operational engine against the explorer, on drawn tensor-core protocols, on mutants of them, on
+//! drawn programs with a free loop, and on both of the first with early questions about phases.
 //!
 //! Contract: programs and models depend only on seed and number, not on the number of threads or on stops of the run. In turn
 //! a program is judged under the letter, under the practice profile and with one switch flipped. A difference is printed with
@@ -13,6 +13,7 @@ use moire_console::input::load_model;
 use moire_explore::Limits;
 use moire_generate::{Profile, Stream};
 use moire_lab::differential::draw_counting::looped_program;
+use moire_lab::differential::draw_peeks::with_peeks;
 use moire_program::ir::Program;
 use moire_program::text::print;
 use moire_program::validate::is_illegal;
@@ -29,7 +30,7 @@ const BLOCK: u64 = 256;
 const MUTANTS_EACH: u64 = 4;
 /// Distance of the drawn loops of two seeds.
 const LOOPED: u64 = 1 << 32;
-const SCHEMA: u32 = 2;
+const SCHEMA: u32 = 3;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Operate {
@@ -42,6 +43,9 @@ pub(crate) struct Operate {
     /// Drawn programs with a free loop, compared with up to four trips
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     loops: u64,
+    /// Protocols and mutants in which threads ask early whether a phase is over
+    #[arg(long, default_value_t = 1_000, value_name = "N")]
+    peeks: u64,
     /// What programs are drawn by
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -62,6 +66,7 @@ enum Drawn {
     Protocols,
     Mutants,
     Loops,
+    Peeks,
 }
 
 /// Sums over the programs of one kind.
@@ -90,11 +95,12 @@ struct Kept {
     protocols: Sums,
     mutants: Sums,
     loops: Sums,
+    peeks: Sums,
 }
 
 pub(crate) fn run(args: &Operate) -> Result<u8> {
-    if args.programs + args.mutants + args.loops == 0 {
-        bail!("--programs 0 --mutants 0 --loops 0 compares nothing");
+    if args.programs + args.mutants + args.loops + args.peeks == 0 {
+        bail!("--programs 0 --mutants 0 --loops 0 --peeks 0 compares nothing");
     }
     let models = models()?;
     let _held = args.keep.as_deref().map(kept::hold).transpose()?;
@@ -108,7 +114,12 @@ pub(crate) fn run(args: &Operate) -> Result<u8> {
         kept = earlier;
     }
     let begin = Instant::now();
-    let all = [(Drawn::Protocols, args.programs), (Drawn::Mutants, args.mutants), (Drawn::Loops, args.loops)];
+    let all = [
+        (Drawn::Protocols, args.programs),
+        (Drawn::Mutants, args.mutants),
+        (Drawn::Loops, args.loops),
+        (Drawn::Peeks, args.peeks),
+    ];
     for (drawn, count) in all {
         while kept.of(drawn).done < count {
             let first = kept.of(drawn).done;
@@ -161,6 +172,7 @@ impl Drawn {
             Drawn::Protocols => "protocols",
             Drawn::Mutants => "mutants",
             Drawn::Loops => "loops",
+            Drawn::Peeks => "peeks",
         }
     }
 
@@ -171,6 +183,10 @@ impl Drawn {
             Drawn::Protocols => Some(stream.item(number)),
             Drawn::Mutants => drawn_mutant(&stream.item(number / MUTANTS_EACH), number, seed),
             Drawn::Loops => looped_program(seed.wrapping_mul(LOOPED).wrapping_add(number)),
+            Drawn::Peeks => {
+                let drawn = if number.is_multiple_of(2) { Drawn::Protocols } else { Drawn::Mutants };
+                with_peeks(drawn.program(seed, number)?, seed.wrapping_mul(LOOPED).wrapping_add(number))
+            }
         }
     }
 }
@@ -248,6 +264,7 @@ impl Kept {
             Drawn::Protocols => &mut self.protocols,
             Drawn::Mutants => &mut self.mutants,
             Drawn::Loops => &mut self.loops,
+            Drawn::Peeks => &mut self.peeks,
         }
     }
 }
@@ -255,7 +272,12 @@ impl Kept {
 /// Prints the table, and returns the exit code.
 fn tell(kept: &Kept) -> u8 {
     println!("{}", Tally::head());
-    let all = [("protocols", &kept.protocols), ("mutants", &kept.mutants), ("loops", &kept.loops)];
+    let all = [
+        ("protocols", &kept.protocols),
+        ("mutants", &kept.mutants),
+        ("loops", &kept.loops),
+        ("peeks", &kept.peeks),
+    ];
     for (name, sums) in all {
         println!("{}", sums.tally().row(name));
     }
@@ -287,7 +309,7 @@ mod tests {
         let args = |line: &str| Line::parse_from(line.split(' ')).args;
         let models = models().expect("shipped models load");
         let (one, two) = (args("moire --workers 1"), args("moire --workers 2"));
-        for drawn in [Drawn::Protocols, Drawn::Mutants, Drawn::Loops] {
+        for drawn in [Drawn::Protocols, Drawn::Mutants, Drawn::Loops, Drawn::Peeks] {
             let whole = compared(&one, &models, drawn, 0, 9);
             let mut parts = compared(&two, &models, drawn, 0, 4);
             parts.add(compared(&two, &models, drawn, 4, 5));

@@ -104,6 +104,7 @@ impl<'a> Engine<'a> {
             loads: Vec::new(),
             copies: 0,
             allocations: 0,
+            awaits: false,
             inside: Vec::new(),
         });
         let mut state = State {
@@ -121,6 +122,7 @@ impl<'a> Engine<'a> {
             classes: Classes::new(self.loops),
             demoted: BTreeSet::new(),
             waited: None,
+            doubtful: false,
             pending: Vec::new(),
         };
         if self.program.launched {

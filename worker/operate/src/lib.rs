@@ -9,8 +9,9 @@
 //!
 //! Weak accesses, asynchronous copies, tensor-core instructions, mbarriers, named, warp and cluster barriers, completion
 //! groups, commits. Branches and addresses may depend on registers, and on memory that is written in order. Everything else
-//! is an [`Abstain`] with its name and line: strong accesses and atomics, `fence.sc`, waits whose answer decides more than
-//! whether to wait on, warpgroup products, allocations that wait for each other, several names of one object, several grids.
+//! is an [`Abstain`] with its name and line: strong accesses and atomics, `fence.sc`, warpgroup products, allocations that wait
+//! for each other, several names of one object, several grids. Where a thread asks once whether a phase is over, and goes on
+//! either way, there is a run for each answer; what the theorem says holds for each sequence of answers.
 //!
 //! # Theorem
 //!
@@ -115,7 +116,7 @@ use engine::{Engine, Mode};
 use finding::Stop;
 use flow::Flows;
 use layout::Layout;
-use moire_program::ir::Program;
+use moire_program::ir::{CtaGroup, Op, Program};
 use moire_program::loops::{free, has_loops, unroll};
 use run::Ended;
 use schedule::Schedule;
@@ -269,6 +270,7 @@ fn judged(
 ) -> Result<Outcome, Abstain> {
     let all = |program: &Program, schedule| {
         let together: &[bool] = match settings.pair_release {
+            _ if !has_pairs(program) => &[false],
             PairRelease::Alone => &[false],
             PairRelease::Together => &[true],
             PairRelease::Either => &[false, true],
@@ -291,6 +293,12 @@ fn judged(
     let program = unrolled.as_ref().unwrap_or(program);
     let outcome = all(program, Schedule::default())?;
     if every_order { Ok(outcome) } else { Ok(repeated(outcome, |schedule| all(program, schedule))) }
+}
+
+/// Whether some instruction is one of a pair of CTAs.
+fn has_pairs(program: &Program) -> bool {
+    let two = |op: &Op| matches!(op, Op::Tcgen05(op) if op.group() == Some(CtaGroup::Two));
+    program.threads.iter().flat_map(|t| &t.body).any(|i| two(&i.op))
 }
 
 fn abstention(stop: Stop) -> Abstain {
@@ -342,15 +350,16 @@ fn part(
         if !mode.instances {
             return proved(&mut engine, limits, outcome);
         }
-        let mut state = engine.start()?;
+        let state = engine.start()?;
         let ended = if mode.every_order {
             interleave::run(&mut engine, state, limits.steps)?
         } else {
-            run::run(&mut engine, &mut state, limits.steps)?
+            run::run(&mut engine, &state, limits.steps, limits.states)?
         };
         match ended {
             Ended::Cut => outcome.bounded = Some("steps".to_owned()),
-            _ => outcome.runs += 1,
+            Ended::Many => outcome.bounded = Some("states".to_owned()),
+            Ended::Complete => outcome.runs += 1,
         }
         outcome.steps += engine.steps;
         outcome.findings.append(&mut engine.findings);

@@ -59,11 +59,13 @@ pub enum Planted {
     NeverLeaves,
     /// Loops in loops are never entered.
     NeverEnters,
+    /// Who asks once whether a phase is over waits until it is.
+    AlwaysAnswers,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 27] = [
+    pub const ALL: [Planted; 28] = [
         Planted::Unobserved,
         Planted::Lapped,
         Planted::Generations,
@@ -91,5 +93,6 @@ impl Planted {
         Planted::WrongPeriod,
         Planted::NeverLeaves,
         Planted::NeverEnters,
+        Planted::AlwaysAnswers,
     ];
 }

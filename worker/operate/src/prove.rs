@@ -10,16 +10,16 @@ use crate::forget::{Needs, registers, seen};
 use crate::planted::Planted;
 use crate::run::stuck;
 use crate::state::State;
-use crate::step::{Moved, complete_oldest, step};
+use crate::step::{Moved, complete_oldest, peeked, step};
 use crate::trips::{More, Position};
 use moire_program::ir::{Control, Op, Trips};
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// States of the first exploration, which only learns which records there are.
-const WARM: usize = 400;
+pub(crate) const WARM: usize = 400;
 /// Most explorations until no new record is seen.
-const ROUNDS: usize = 8;
+pub(crate) const ROUNDS: usize = 8;
 
 /// What an exploration found.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +66,7 @@ fn explore(e: &mut Engine<'_>, needs: Option<&Needs>, most: usize, steps: u64) -
     let mut todo = VecDeque::from([(first, 0)]);
     while let Some((state, depth)) = todo.pop_front() {
         out.covered = depth;
-        let numbers = numbers(e, &state);
+        let (numbers, doubtful) = (numbers(e, &state), state.doubtful);
         let next = match round(e, state, steps) {
             Ok(next) => next,
             Err(Stop::Abstain(abstain)) => {
@@ -75,6 +75,12 @@ fn explore(e: &mut Engine<'_>, needs: Option<&Needs>, most: usize, steps: u64) -
             }
             Err(wider) => return Err(wider),
         };
+        if !e.findings.is_empty() && doubtful {
+            e.findings.clear();
+            let what = "a mistake behind a wait that may have had to answer".to_owned();
+            out.abstained.get_or_insert(Abstain { what, line: 0 });
+            continue;
+        }
         if !e.findings.is_empty() {
             (out.findings, out.numbers) = (std::mem::take(&mut e.findings), numbers);
             break;
@@ -168,6 +174,7 @@ fn round(e: &mut Engine<'_>, mut s: State, most: u64) -> Result<Vec<State>, Stop
                             Went::On
                         }
                         Moved::On => Went::On,
+                        Moved::Peeks => return peeked(e, s, thread).map(Vec::from),
                     },
                 };
                 progressed = true;

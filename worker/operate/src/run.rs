@@ -1,9 +1,16 @@
 //! A run of a program without free loops: each thread goes on until it blocks, in turn, until all have exited or none can.
+//!
+//! Where a thread asks once whether a phase is over, there is a run for each answer ([`peeked`]). Runs that come to equal states
+//! go on as one.
 
 use crate::engine::Engine;
 use crate::finding::{Kind, Stop};
+use crate::forget::{Needs, registers, seen};
+use crate::prove::{ROUNDS, WARM};
 use crate::state::State;
-use crate::step::{Moved, complete_oldest, step, suspects, waits_for};
+use crate::step::{Moved, complete_oldest, peeked, step, suspects, waits_for};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,20 +18,81 @@ pub(crate) enum Ended {
     Complete,
     /// More instructions than allowed.
     Cut,
+    /// More states than allowed.
+    Many,
 }
 
-/// Runs to the end. One schedule is as good as any other (see the crate's page).
-pub(crate) fn run(e: &mut Engine<'_>, s: &mut State, most: u64) -> Result<Ended, Stop> {
+/// Runs to the end. One schedule is as good as any other (see the crate's page). Where there are many answers, what can be
+/// dropped from states is computed first, as for free loops.
+pub(crate) fn run(e: &mut Engine<'_>, first: &State, steps: u64, states: usize) -> Result<Ended, Stop> {
+    let ended = all(e, first, None, (steps, states.min(WARM)))?;
+    if ended != Ended::Many {
+        return Ok(ended);
+    }
+    for _ in 0..ROUNDS {
+        let needs = Needs::new(e);
+        (e.steps, e.findings) = (0, BTreeSet::new());
+        let ended = all(e, first, Some(&needs), (steps, states))?;
+        if needs.seen == seen(e) {
+            return Ok(ended);
+        }
+    }
+    Err(Stop::abstain("a program whose records do not settle", 0))
+}
+
+/// All runs, one for each sequence of answers.
+fn all(
+    e: &mut Engine<'_>,
+    first: &State,
+    needs: Option<&Needs>,
+    (steps, states): (u64, usize),
+) -> Result<Ended, Stop> {
+    let mut known: FxHashSet<u128> = FxHashSet::default();
+    let (mut todo, mut doubt) = (vec![first.clone()], false);
+    while let Some(mut state) = todo.pop() {
+        let certain = state.doubtful.then(|| std::mem::take(&mut e.findings));
+        let asks = until_asked(e, &mut state, steps)?;
+        if let Some(certain) = certain {
+            doubt |= !std::mem::replace(&mut e.findings, certain).is_empty();
+        }
+        if e.steps > steps {
+            return Ok(Ended::Cut);
+        }
+        let Some(thread) = asks else { continue };
+        if let Some(needs) = needs {
+            needs.apply(e, &mut state);
+        }
+        registers(e, &mut state);
+        if known.insert(state.fingerprint()) {
+            // The run without doubt comes first, so that it stands for both where they meet.
+            todo.extend(peeked(e, state, thread)?);
+        }
+        if known.len() > states {
+            return Ok(Ended::Many);
+        }
+    }
+    match doubt && e.findings.is_empty() {
+        true => Err(Stop::abstain("a mistake behind a wait that may have had to answer", 0)),
+        false => Ok(Ended::Complete),
+    }
+}
+
+/// Runs until a thread asks whether a phase is over, or to the end.
+fn until_asked(e: &mut Engine<'_>, s: &mut State, most: u64) -> Result<Option<usize>, Stop> {
     let (schedule, count) = (e.mode.schedule, s.threads.len());
     let mut threads: Vec<usize> = (0..count).collect();
     threads.sort_by_key(|t| schedule.rank(*t, count, None));
     loop {
         let mut moved = false;
         for thread in &threads {
-            while step(e, s, *thread)? != Moved::Blocked {
-                moved = true;
+            loop {
+                match step(e, s, *thread)? {
+                    Moved::Blocked => break,
+                    Moved::Peeks => return Ok(Some(*thread)),
+                    Moved::On | Moved::Waited => moved = true,
+                }
                 if e.steps > most {
-                    return Ok(Ended::Cut);
+                    return Ok(None);
                 }
                 if schedule.in_turns {
                     break;
@@ -34,13 +102,17 @@ pub(crate) fn run(e: &mut Engine<'_>, s: &mut State, most: u64) -> Result<Ended,
         }
         if !moved && !complete_oldest(e, s, 0)? {
             stuck(e, s);
-            return Ok(Ended::Complete);
+            return Ok(None);
         }
     }
 }
 
 /// Reports threads that wait for ever, and faults that no other thread has made right.
 pub(crate) fn stuck(e: &mut Engine<'_>, s: &State) {
+    // A wait that was to answer with yes never does: there is no such run.
+    if s.threads.iter().any(|t| t.awaits && !t.exited) {
+        return;
+    }
     suspects(e, s);
     let waiting: Vec<usize> = (0..s.threads.len()).filter(|t| !s.threads[*t].exited).collect();
     if waiting.is_empty() {

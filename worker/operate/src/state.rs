@@ -35,6 +35,8 @@ pub(crate) struct ThreadState {
     pub(crate) copies: u32,
     /// Number of allocations so far.
     pub(crate) allocations: u32,
+    /// The wait that it executes next answers with yes, though its answer decides more than whether to wait on.
+    pub(crate) awaits: bool,
     /// The loops it is in, by position among the loops of the thread, with the iterations completed.
     pub(crate) inside: Vec<(usize, u32)>,
 }
@@ -160,6 +162,8 @@ pub(crate) struct State {
     pub(crate) demoted: BTreeSet<usize>,
     /// The thread that decided last, if it had waited in its iteration.
     pub(crate) waited: Option<usize>,
+    /// A wait that answered with no on the way here might have had to answer with yes. No part of what states are compared by.
+    pub(crate) doubtful: bool,
     /// Operations under way, with what they hand on; none unless every order is tried.
     pub(crate) pending: Vec<(Completion, Rows)>,
 }
@@ -167,26 +171,40 @@ pub(crate) struct State {
 impl State {
     /// 128 bits that stand for what decides how a run goes on.
     pub(crate) fn fingerprint(&self) -> u128 {
-        let mut all = 0;
-        for seed in [0x9e37_79b9_7f4a_7c15u64, 0x2545_f491_4f6c_dd1d] {
+        let mut all = Written(Vec::with_capacity(1 << 12));
+        (&self.threads, &self.mbarriers, &self.meetings, &self.clusters).hash(&mut all);
+        (&self.columns, &self.calls, &self.relinquished, &self.contents).hash(&mut all);
+        (&self.live, &self.suspects).hash(&mut all);
+        (&self.classes.all, &self.demoted, self.waited).hash(&mut all);
+        trimmed(&self.rows).hash(&mut all);
+        for (completion, vector) in &self.pending {
+            completion.hash(&mut all);
+            trimmed(vector).hash(&mut all);
+        }
+        let half = |seed: u64| {
             let mut hasher = DefaultHasher::new();
             seed.hash(&mut hasher);
-            (&self.threads, &self.mbarriers, &self.meetings, &self.clusters).hash(&mut hasher);
-            (&self.columns, &self.calls, &self.relinquished, &self.contents).hash(&mut hasher);
-            (&self.live, &self.suspects).hash(&mut hasher);
-            (&self.classes.all, &self.demoted, self.waited).hash(&mut hasher);
-            trimmed(&self.rows).hash(&mut hasher);
-            for (completion, vector) in &self.pending {
-                completion.hash(&mut hasher);
-                trimmed(vector).hash(&mut hasher);
-            }
-            all = all << 64 | u128::from(hasher.finish());
-        }
-        all
+            hasher.write(&all.0);
+            u128::from(hasher.finish())
+        };
+        half(0x9e37_79b9_7f4a_7c15) << 64 | half(0x2545_f491_4f6c_dd1d)
     }
 
     pub(crate) fn all_exited(&self, threads: &[usize]) -> bool {
         threads.iter().all(|t| self.threads[*t].exited)
+    }
+}
+
+/// What is to be hashed, in one piece: that is faster than many small ones.
+struct Written(Vec<u8>);
+
+impl Hasher for Written {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        0
     }
 }
 

@@ -14,7 +14,7 @@ use crate::planted::Planted;
 use crate::record::{Barrier, What};
 use crate::rows;
 use crate::state::{Meeting, State};
-use moire_program::ir::{BarKind, Exchange, Instr, MbarrierOp, Op, Operand, Tcgen05};
+use moire_program::ir::{BarKind, Exchange, Instr, Operand, Tcgen05};
 
 /// Lanes of all threads of a CTA.
 fn lanes_of(e: &Engine<'_>, cta: usize) -> u32 {
@@ -131,8 +131,7 @@ fn lanes_meet(
 
 /// Abstains where lanes that meet order the life of an mbarrier.
 fn lives(e: &Engine<'_>, at: At<'_>, company: bool) -> Result<(), Stop> {
-    let dies = |i: &Instr| matches!(&i.op, Op::Mbarrier(m) if m.op == MbarrierOp::Inval);
-    if company && e.settings.lanes_order_life && e.program.threads.iter().flat_map(|t| &t.body).any(dies) {
+    if company && e.settings.lanes_order_life && e.invalidates {
         return Err(at.abstain("an exchange of lanes that orders the life of an mbarrier"));
     }
     Ok(())
@@ -143,9 +142,11 @@ fn lives(e: &Engine<'_>, at: At<'_>, company: bool) -> Result<(), Stop> {
 pub(super) fn gather(e: &mut Engine<'_>, s: &mut State, at: At<'_>, op: &Tcgen05) -> Result<bool, Stop> {
     let single = op.by_one_thread() || matches!(op, Tcgen05::FenceBefore | Tcgen05::FenceAfter);
     let (warp, name) = (e.program.threads[at.thread].place.warp, op.name());
+    if single || s.threads[at.thread].met {
+        return Ok(false);
+    }
     let other = |t: &usize| *t != at.thread && takes_part(e, *t, (warp, name));
-    let company = takes_part(e, at.thread, (warp, name)) && e.layout.ctas[at.cta].iter().any(other);
-    if single || !company || s.threads[at.thread].met {
+    if !takes_part(e, at.thread, (warp, name)) || !e.layout.ctas[at.cta].iter().any(other) {
         return Ok(false);
     }
     lives(e, at, true)?;

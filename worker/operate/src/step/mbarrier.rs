@@ -506,6 +506,31 @@ pub(super) fn wait(
     Ok(true)
 }
 
+/// A wait that answers with no. Returns whether it might have had to answer with yes: the phase is over, and the thread knows
+/// every fact that its operations know. If it lacks one, some operation does not come before the wait.
+pub(super) fn peek(
+    e: &mut Engine<'_>,
+    s: &mut State,
+    at: At<'_>,
+    (of, odd): (Object, bool),
+) -> Result<bool, Stop> {
+    e.waiters.insert((of, at.thread));
+    if home(e, of) != at.cta || !alive(e, s, at, of, true)? {
+        return Ok(false);
+    }
+    if let Some(record) = used(e, s, at, of, false)? {
+        s.rows.set(e.carriers.thread(at.thread) + row::BASE, record);
+    }
+    let mut held = vec![0; s.rows.words];
+    for class in e.carriers.classes.get(&of).cloned().unwrap_or_default() {
+        let first = e.carriers.first(Carrier::Phase(of, true, class));
+        rows::add(&mut held, &s.rows.get(first + row::FACTS));
+    }
+    let own = s.rows.get(e.carriers.thread(at.thread) + row::FACTS);
+    let lacks = !rows::members(&without(&both(&held, &s.live), &own)).is_empty();
+    Ok(!lacks && s.mbarriers.get(&of).is_some_and(|m| (m.phase & 1 == 1) != odd))
+}
+
 /// D5: a wait knows that the phase before the one that it answers for is complete.
 fn early(e: &mut Engine<'_>, s: &State, at: At<'_>, of: Object) -> Result<(), Stop> {
     let passed = e.fact(usize::MAX, What::Passed(of), at.line())?;

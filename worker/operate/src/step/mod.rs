@@ -43,6 +43,8 @@ pub(crate) enum Moved {
     On,
     /// It executed an instruction that waits for other threads.
     Waited,
+    /// Nothing yet: it asks whether a phase is over, and goes on with either answer ([`peeked`]).
+    Peeks,
 }
 
 /// Executes the next instruction of a thread.
@@ -92,7 +94,8 @@ pub(crate) fn step(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<M
     if !e.mode.every_order {
         while complete_oldest(e, s, PENDING[usize::from(!e.mode.instances)])? {}
     }
-    if moved != Moved::Blocked && s.threads[thread].pc == before && !jumps(&instr.op) {
+    if !matches!(moved, Moved::Blocked | Moved::Peeks) && s.threads[thread].pc == before && !jumps(&instr.op)
+    {
         s.threads[thread].pc += 1;
     }
     Ok(moved)
@@ -208,6 +211,24 @@ fn leads_to(body: &[Instr], from: usize, to: usize) -> bool {
     true
 }
 
+/// Whether some way leads from one instruction to another.
+fn reaches(body: &[Instr], from: usize, to: usize) -> bool {
+    let (mut seen, mut todo) = (BTreeSet::new(), vec![from]);
+    while let Some(pc) = todo.pop() {
+        let Some(instr) = body.get(pc).filter(|_| seen.insert(pc)) else { continue };
+        if pc == to {
+            return true;
+        }
+        let on = instr.guard.map(|_| pc + 1);
+        match instr.op.goes() {
+            Goes::To(target) => todo.extend([target].into_iter().chain(on)),
+            Goes::End => todo.extend(on),
+            Goes::On | Goes::Opens | Goes::Closes => todo.push(pc + 1),
+        }
+    }
+    false
+}
+
 /// The thread ends.
 fn leave(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<(), Stop> {
     s.threads[thread].pc = e.program.threads[thread].body.len();
@@ -268,7 +289,7 @@ fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<Moved, Stop>
             MbarrierOp::Wait(wait) => {
                 let of = crate::engine::object(e, s, at, &op.addr)?;
                 let odd = known(e, s, at, wait.phase)? & 1 == 1;
-                awaits(e, s, at, (of, odd), wait).map(moved)
+                awaits(e, s, at, (of, odd), wait)
             }
             MbarrierOp::Init { .. }
             | MbarrierOp::Inval
@@ -333,22 +354,58 @@ fn tensor_core(e: &mut Engine<'_>, s: &mut State, at: At<'_>, op: &Tcgen05) -> R
     Ok(if goes { Moved::Waited } else { Moved::Blocked })
 }
 
-/// A wait in a loop that only waits.
+/// A wait. In a loop that only waits it blocks; elsewhere it is asked once, and either answer may come.
 fn awaits(
     e: &mut Engine<'_>,
     s: &mut State,
     at: At<'_>,
     (of, odd): (crate::record::Object, bool),
     wait: &MbarrierWait,
-) -> Result<bool, Stop> {
-    if !registers::spins(e, s, at, wait.dst) {
-        return Err(at.abstain("a wait for an mbarrier whose answer decides more than whether to wait on"));
+) -> Result<Moved, Stop> {
+    let (pc, answer) = (s.threads[at.thread].pc, wait.dst.index());
+    let waits = s.threads[at.thread].awaits || e.has(Planted::AlwaysAnswers);
+    let blocks = waits || registers::spins(e, s, at, wait.dst);
+    if !blocks && !e.mode.every_order {
+        return match comes_back(&e.program.threads[at.thread].body, pc) {
+            true => Err(at.abstain("a wait for an mbarrier that is asked again after something else")),
+            false => Ok(Moved::Peeks),
+        };
     }
-    if !mbarrier::wait(e, s, at, (of, odd), wait)? {
-        return Ok(false);
+    let yes = mbarrier::wait(e, s, at, (of, odd), wait)?;
+    if blocks && !yes {
+        return Ok(Moved::Blocked);
     }
-    s.threads[at.thread].regs[wait.dst.index()] = Val::Known(1);
-    Ok(true)
+    s.threads[at.thread].awaits = false;
+    s.threads[at.thread].regs[answer] = Val::Known(u128::from(yes));
+    Ok(Moved::Waited)
+}
+
+/// Whether branches lead from behind an instruction back to it.
+fn comes_back(body: &[Instr], pc: usize) -> bool {
+    let back = body.iter().skip(pc).any(|i| matches!(i.op, Op::Bra { target } if target <= pc));
+    back && reaches(body, pc + 1, pc)
+}
+
+/// The two states after a thread has asked once whether a phase is over: it has answered with no, or it will answer with yes.
+///
+/// With no, the wait does nothing. With yes, it is a wait that blocks; where it blocks for ever, there is no such run. It has to
+/// answer with yes if everything that completes the phase comes before it. That is not decided here: if the phase is over when a
+/// thread asks, what is found after a no is in doubt.
+pub(crate) fn peeked(e: &mut Engine<'_>, s: State, thread: usize) -> Result<[State; 2], Stop> {
+    let pc = s.threads[thread].pc;
+    let instr = &e.program.threads[thread].body[pc];
+    let Op::Mbarrier(moire_program::ir::Mbarrier { op: MbarrierOp::Wait(wait), addr, .. }) = &instr.op else {
+        return Err(Stop::abstain("a thread that asks without a wait", instr.line));
+    };
+    let at = At { thread, cta: e.layout.cta_of[thread], instr, lanes: 1 };
+    let (mut no, mut yes) = (s.clone(), s);
+    let of = crate::engine::object(e, &no, at, addr)?;
+    let odd = known(e, &no, at, wait.phase)? & 1 == 1;
+    no.doubtful |= mbarrier::peek(e, &mut no, at, (of, odd))?;
+    no.threads[thread].regs[wait.dst.index()] = Val::Known(0);
+    no.threads[thread].pc += 1;
+    yes.threads[thread].awaits = true;
+    Ok([no, yes])
 }
 
 /// Completes an asynchronous operation that is under way.

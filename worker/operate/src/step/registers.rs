@@ -3,7 +3,7 @@
 use crate::engine::{At, Engine, operand};
 use crate::state::State;
 use crate::value::{Val, by_lane, compare, compute as arithmetic, low, of_lanes};
-use moire_program::ir::{AluOp, Control, Op, Operand, Reg, Ty};
+use moire_program::ir::{AluOp, Control, Instr, Op, Operand, Reg, Ty};
 use moire_program::registers::only_registers;
 use moire_program::{barrier_op, fence_op, jump_op, multimem_op, unit_op};
 
@@ -74,10 +74,29 @@ pub(super) fn compute(e: &Engine<'_>, s: &mut State, at: At<'_>) {
     }
 }
 
+/// Whether there is nothing but branches on the answer between a wait and the same wait again: the usual loop.
+fn only_asks(body: &[Instr], start: usize, answer: Reg) -> bool {
+    let mut pc = start + 1;
+    for _ in 0..SPIN {
+        if pc == start {
+            return true;
+        }
+        let Some(Instr { guard, op: Op::Bra { target }, .. }) = body.get(pc) else { return false };
+        if guard.is_some_and(|guard| guard.reg != answer) {
+            return false;
+        }
+        pc = if guard.is_none_or(|guard| guard.negated) { *target } else { pc + 1 };
+    }
+    false
+}
+
 /// Whether a thread whose wait is answered with no comes back to the wait with nothing changed.
 pub(super) fn spins(e: &Engine<'_>, s: &State, at: At<'_>, answer: Reg) -> bool {
     let body = &e.program.threads[at.thread].body;
     let start = s.threads[at.thread].pc;
+    if only_asks(body, start, answer) {
+        return true;
+    }
     let mut trial = State { rows: Default::default(), ..s.clone() };
     trial.threads[at.thread].regs[answer.index()] = Val::Known(0);
     let mut pc = start + 1;
