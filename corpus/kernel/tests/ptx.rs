@@ -212,11 +212,11 @@ fn hostile_modules_are_refused() {
     let long = "add.s32 %r1, %r1, %r0;".repeat(300);
     let text = body(&format!(
         ".reg .b32 %r<2>; .reg .pred %p; mov.b32 %r0, 0; mov.b32 %r1, 0; L: {long} add.s32 %r0, %r0, 1; \
-         setp.lt.s32 %p, %r0, 6000; @%p bra L; bar.sync %r1;"
+         setp.lt.s32 %p, %r0, 12000; @%p bra L; bar.sync %r1;"
     ));
-    let module = parse(&text.replace(".reqntid 32", ".reqntid 128")).expect("it reads");
+    let module = parse(&text.replace(".reqntid 32", ".reqntid 256")).expect("it reads");
     let launch = Launch::of(&module.kernels[0], None, None, None, [].into()).expect("it fits");
-    let refusal = lower(&module.kernels[0], &launch).expect_err("seven million statements").to_string();
+    let refusal = lower(&module.kernels[0], &launch).expect_err("thirty million statements").to_string();
     assert!(refusal.contains("fewer warps"), "{refusal}");
 }
 

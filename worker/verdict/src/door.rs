@@ -8,7 +8,7 @@
 use crate::exit;
 use crate::input::Source;
 use crate::judging::{Explored, Judge};
-use crate::launches::price;
+use crate::launches::wide_price;
 use crate::proof::{self, Mistake};
 use crate::verdicts::Verdicts;
 use anyhow::Result;
@@ -24,9 +24,6 @@ use serde::Serialize;
 const CONFIRMING_WORK: u64 = 1 << 27;
 /// The least work of a check.
 const LEAST_PRICE: u64 = 1 << 10;
-
-/// Most instructions of a program whose checks cost no more than the square of them.
-const SMALL: u64 = 256;
 
 /// What the operational engine says of a program.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -129,8 +126,7 @@ impl Judge<'_> {
         let said = proof::run(&source.program, name, model).map(|(outcome, _)| outcome);
         let mut second = Second::new(said);
         // A check of a large program has wide rows, and many of them.
-        let price = price(source).max(LEAST_PRICE);
-        let confirming = (CONFIRMING_WORK / price / (price.isqrt() / SMALL).max(1).pow(2)).max(1);
+        let confirming = (CONFIRMING_WORK / wide_price(source).max(LEAST_PRICE)).max(1);
         let checks = if second.is_clean() { limits.checks.min(confirming) } else { limits.checks };
         let limits = Limits { checks, ..*limits };
         let (mut judgement, sample) = self.host.judge(source, (name, model), &limits, questions, telling)?;

@@ -21,6 +21,7 @@ use anyhow::{Context, Result};
 use moire_execution::leaf::Finding;
 use moire_explore::judge::{Judgement, Verdict, flag_verdict};
 use moire_explore::{Bound, Limits};
+use moire_kernel::specialise::CHOOSER;
 use std::collections::BTreeSet;
 
 /// Consistency checks of a larger launch, by those of the one before, and at least.
@@ -282,17 +283,18 @@ impl Judge<'_> {
 
     /// Explores a launch, unless it is refused; with `telling`, what is found may be told at once.
     fn launch(&self, candidate: Candidate, limits: &Limits, telling: bool) -> Result<Tried> {
-        let Candidate { mut sources, mut launch, refused, reserve, run } = candidate;
+        let Candidate { mut sources, mut launch, refused, reserve, loose, run } = candidate;
         if let Some(why) = refused {
             let source = sources.pop().context("a launch has a program")?;
             let one = Explored { source, judgement: undecided(why), sample: None, second: None };
             return Ok(Tried { explored: vec![one], launch, run, unasked: true });
         }
         // What is found for any data need not happen, so nothing is said at once.
-        let telling = telling && launch.any_data.is_none();
+        let telling = telling && launch.any_data.is_none() && loose.is_empty();
         let soon = |source| self.soon(source, limits, telling);
         let mut explored: Vec<Explored> = sources.into_iter().map(soon).collect::<Result<_>>()?;
         reserve.into_iter().for_each(|why| reserved(&mut explored, &why));
+        explored.iter_mut().for_each(|one| doubted_by_data(one, &loose));
         let clean = explored.iter().all(|e| e.judgement.is_clean());
         let could = launch.any_data.as_mut().filter(|_| !clean);
         let unasked = could.is_some();
@@ -303,6 +305,28 @@ impl Judge<'_> {
         }
         Ok(Tried { explored, launch, run, unasked })
     }
+}
+
+/// Abstains where all that is wrong are races of accesses to places that data decides, or comes from a word that has other data
+/// than what one lane hands on.
+fn doubted_by_data(explored: &mut Explored, loose: &BTreeSet<(u32, bool)>) {
+    let wrong = explored.wrong();
+    let strange = |p: &(usize, u32)| {
+        explored.source.program.threads.get(p.0).is_some_and(|thread| thread.name == CHOOSER)
+    };
+    let global = |p: &(usize, u32)| loose.contains(&(p.1, true));
+    let doubtful = |places: &Vec<(usize, u32)>| {
+        places.iter().any(|p| strange(p) || global(p)) || places.iter().all(|p| loose.contains(&(p.1, false)))
+    };
+    let race = |v: &Verdict| matches!(v, Verdict::Race | Verdict::Bounded(_));
+    let races = explored.judgement.verdicts.iter().all(race);
+    if wrong.is_empty() || !races || !wrong.iter().all(doubtful) {
+        return;
+    }
+    let lines: BTreeSet<u32> = wrong.iter().flatten().map(|p| p.1).collect();
+    let lines: Vec<String> = lines.iter().map(u32::to_string).collect();
+    let why = format!("whether accesses to places that data decides meet (line {})", lines.join(", "));
+    explored.judgement = undecided(Verdict::Abstained(why));
 }
 
 /// Abstains from what is clean.
@@ -321,6 +345,15 @@ pub(crate) fn price(source: &Source) -> u64 {
     let size = source.program.threads.iter().map(|t| t.body.len() as u64).sum::<u64>();
     size.saturating_mul(size).max(1)
 }
+
+/// The work of one check of a program that may be large: its rows are wide, and it has many of them.
+pub(crate) fn wide_price(source: &Source) -> u64 {
+    let price = price(source);
+    price.saturating_mul((price.isqrt() / SMALL).max(1).pow(2))
+}
+
+/// Most instructions of a program whose checks cost no more than the square of them.
+const SMALL: u64 = 256;
 
 /// That a launch in which a parameter is 0 is not asked about, and what is wrong with it.
 fn empty(place: &str, verdicts: &[Verdict]) -> Taken {

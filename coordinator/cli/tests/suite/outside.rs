@@ -13,8 +13,7 @@ const LONG: &[&str] = &["redasync.right", "redasync.wrong"];
 const UNDECIDED: &[(&str, &str)] = &[
     ("atomshared.right", "a read-modify-write by several lanes at once"),
     ("atomshared.wrong", "a read-modify-write by several lanes at once"),
-    ("dataaddr.right", "an address that depends on data"),
-    ("dataaddr.wrong", "an address that depends on data"),
+    ("dataaddr.wrong", "whether accesses to places that data decides meet"),
     ("datauniform.wrong", "a predicate (p) that depends on data"),
     ("ldnc.wrong", "a load that is defined only for memory that is read-only"),
     ("multimem.right", "`multimem`"),

@@ -2,7 +2,7 @@
 
 use super::special::Special;
 use moire_isa::{Instr, Value};
-use moire_program::ir::{Control, Guard, Op, Program, Reg, Space, Ty};
+use moire_program::ir::{AsyncCopy, Control, CtaGroup, Guard, Op, Program, Reg, Space, Ty};
 
 /// Most kernels of one module.
 pub const KERNELS: usize = 64;
@@ -52,6 +52,15 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// Whether some instruction is one of a pair of CTAs.
+    pub fn pairs(&self) -> bool {
+        let two = |op: &Op| {
+            matches!(op, Op::Tcgen05(op) if op.group() == Some(CtaGroup::Two))
+                || matches!(op, Op::AsyncCopy(AsyncCopy::Bulk(copy)) if copy.group == Some(CtaGroup::Two))
+        };
+        self.body.iter().any(|s| matches!(&s.what, What::Core(op) if two(op)))
+    }
+
     /// The registers with which a thread starts, where ptxas 13.5 knows them: the least of `.maxnreg` and of what lets
     /// `.minnctapersm` CTAs share 65,536 registers, in steps of eight. Without either it ignores `setmaxnreg` (C7508).
     pub fn entry_registers(&self) -> Option<u32> {

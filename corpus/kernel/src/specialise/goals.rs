@@ -85,7 +85,8 @@ enum Asked {
 #[derive(Clone, Debug)]
 struct Guarded {
     depends: Depends,
-    /// Each lane that comes to it in some launch does so in every launch, or all of them go the same way.
+    /// Nothing but the number of a thread decides it, and the threads that come to it are the same in all launches in which some
+    /// do.
     fixed: bool,
     /// Whether it has to fail, and to hold.
     asked: [Asked; 2],
@@ -159,8 +160,9 @@ impl Goals {
             let depends = slices.of(pc, guard.reg);
             let quiet = if branches { self.quiet(kernel, pc, meets[pc]) } else { None };
             let constant = depends.is_fixed() && !depends.thread;
-            let fixed = constant || (depends.is_fixed() && slices.to(pc).is_fixed());
-            (!depends.data).then_some((pc, Guarded { depends, fixed, asked: [fails, holds], quiet }))
+            let fixed = constant || (depends.is_fixed() && slices.same_threads(pc));
+            (!depends.data && !depends.phase)
+                .then_some((pc, Guarded { depends, fixed, asked: [fails, holds], quiet }))
         };
         (0..kernel.body.len()).filter_map(one).collect()
     }

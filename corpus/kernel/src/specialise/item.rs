@@ -96,8 +96,9 @@ pub(crate) enum Item {
     Others { mask: u32, to: u32 },
     /// `exit`
     Exit,
-    /// Its lanes meet, and nothing is ordered: an exchange of registers. Only [`Late`] asks for it.
-    Met,
+    /// These lanes meet, and nothing is ordered: an exchange of registers, or an instruction of the whole warp. Lanes that run
+    /// apart wait for each other there.
+    Met(u32),
     /// Copies of a word differ (`agree`), so the exploration abstains.
     Differ(Touch),
 }
@@ -236,6 +237,10 @@ pub(crate) struct Trace {
     pub(crate) notes: BTreeSet<Note>,
     /// A line that loads a word for which no store is known.
     pub(crate) starved: Option<u32>,
+    /// Weak accesses somewhere in a memory: data decides where. The line, and whether the memory is global.
+    pub(crate) loose: BTreeSet<(u32, bool)>,
+    /// A line with an address in tensor memory that is a number (`columns`).
+    pub(crate) numbered: Option<u32>,
     /// What it ran.
     pub(crate) course: Course,
 }

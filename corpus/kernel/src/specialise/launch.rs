@@ -94,6 +94,11 @@ impl Launch {
         Ok(())
     }
 
+    /// Whether CTAs have one axis.
+    pub(super) fn is_flat(&self) -> bool {
+        self.block[1] == 1 && self.block[2] == 1
+    }
+
     /// All warps, in the order of CTAs.
     pub(super) fn warps(&self) -> Vec<Here> {
         let [gx, gy, gz] = self.grid;

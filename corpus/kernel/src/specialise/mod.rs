@@ -21,6 +21,8 @@
 //! choice of the next statement, `coverage` what of the kernel a launch runs, `goals` what is asked of it, `sweep` and `cover` the
 //! choice of launches, `lanes` which lanes of a warp run in one order, and `residual` turns items into a program.
 //!
+//! An access whose address data decides is one to any place of its memory (`known/region`).
+//!
 //! Assumed: `elect.sync` elects the first active lane; different pointer parameters point to different memory; words there that
 //! are read with an order or atomically are 0 at the start; boxes of a
 //! tensor map at different coordinates are different memory, and have as many bytes as their barrier expects.
@@ -29,6 +31,7 @@
 //! and surface writes, and lanes of a warp that wait in one arm of a branch.
 
 mod budget;
+mod columns;
 mod cover;
 mod coverage;
 mod dependent;
@@ -57,6 +60,7 @@ pub use item::Note;
 pub use launch::Launch;
 pub use need::Need;
 pub use practice::Practice;
+pub use residual::CHOOSER;
 pub use sweep::{Sweep, sweep};
 
 use crate::Refusal;
@@ -85,6 +89,8 @@ pub struct Lowered {
     pub notes: Vec<Note>,
     /// What of the kernel the launch runs.
     pub coverage: Coverage,
+    /// See [`Apart::loose`].
+    pub loose: BTreeSet<(u32, bool)>,
 }
 
 /// A launch as programs that are independent of each other.
@@ -99,6 +105,10 @@ pub struct Apart {
     /// What keeps the launch from being clean although its programs are: it is abstained from then. What is wrong with
     /// them is wrong with it in any case.
     pub reserve: Option<Refusal>,
+    /// Weak accesses to places that data decides: the line, and whether the place is in global memory. Two of them may have
+    /// different places whatever the data, and one in global memory may keep clear of all others. So such races are none for
+    /// sure.
+    pub loose: BTreeSet<(u32, bool)>,
 }
 
 /// A program of some clusters of a launch.
@@ -111,7 +121,7 @@ pub struct Part {
 }
 
 /// Most work in all warps and rounds together, in statements. Costly steps count as several statements (`Budget`).
-pub const STEPS: u64 = 4_000_000;
+pub const STEPS: u64 = 24_000_000;
 /// Most rounds until no warp stores anything new.
 const ROUNDS: usize = 12;
 
@@ -156,7 +166,7 @@ fn lowered(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Lowered, 
     }
     let all: Vec<usize> = (0..ahead.places.len()).collect();
     let program = residual::program(kernel, &ahead.map, &ahead.places, &ahead.residue, &all)?;
-    Ok(Lowered { program, notes: ahead.notes, coverage: ahead.coverage })
+    Ok(Lowered { program, notes: ahead.notes, coverage: ahead.coverage, loose: ahead.loose })
 }
 
 /// The same as programs of clusters that have nothing in common, equal ones once.
@@ -176,7 +186,8 @@ pub fn lower_apart_for_any_data(kernel: &Kernel, launch: &Launch) -> Result<Apar
 }
 
 fn apart_of(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Apart, Refusal> {
-    let Ahead { map, places, residue, notes, coverage, reserve } = to_its_end(kernel, launch, choosing)?;
+    let Ahead { map, places, residue, notes, coverage, reserve, loose } =
+        to_its_end(kernel, launch, choosing)?;
     let mut parts: Vec<(Program, Part)> = Vec::new();
     for warps in apart::groups(&places, &residue.items) {
         let program = residual::program(kernel, &map, &places, &residue, &warps)?;
@@ -188,7 +199,7 @@ fn apart_of(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Apart, R
             None => parts.push((shape, Part { program, clusters: vec![clusters] })),
         }
     }
-    Ok(Apart { parts: parts.into_iter().map(|p| p.1).collect(), notes, coverage, reserve })
+    Ok(Apart { parts: parts.into_iter().map(|p| p.1).collect(), notes, coverage, reserve, loose })
 }
 
 /// What of a kernel a launch runs, or why it is refused, with the parameter that is missing if one is. The work is taken
@@ -212,6 +223,8 @@ struct Ahead {
     coverage: Coverage,
     /// See [`Apart::reserve`].
     reserve: Option<Refusal>,
+    /// See [`Apart::loose`].
+    loose: BTreeSet<(u32, bool)>,
 }
 
 /// How what only the exploration knows is read ahead of it.
@@ -254,7 +267,7 @@ fn ahead(
     Reading { choosing, counting }: Reading,
 ) -> Result<Ahead, Refusal> {
     launch.fits(kernel)?;
-    let (flow, equal) = (Flow::new(kernel), OnceCell::new());
+    let (flow, equal, regions) = (Flow::new(kernel), OnceCell::new(), OnceCell::new());
     let places = launch.warps();
     let map = Map::new(kernel);
     let mut heap = Heap::default();
@@ -268,6 +281,7 @@ fn ahead(
                 kernel,
                 flow: &flow,
                 equal: &equal,
+                regions: &regions,
                 launch,
                 map: &map,
                 heap: &heap,
@@ -287,19 +301,21 @@ fn ahead(
                 let what = "a branch or an address depends on a word of shared memory that nothing writes";
                 return Err(Refusal::Abstained { what: what.into(), line });
             }
+            columns::counted(&places, &traces)?;
+            let loose = traces.iter().flat_map(|t| t.loose.iter().copied()).collect();
             let courses: Vec<_> = traces.iter().map(|t| &t.course).collect();
             let mut coverage = Coverage::of(kernel, &courses);
             let pool = || registers::suffice(kernel.entry_registers()?, &places, &traces).err();
             let reserve = promised::kept(&traces).err().or_else(pool).or_else(|| steered(&traces));
             notes.extend(registers::taken(kernel.entry_registers(), &traces));
-            let residue = residue(traces)?;
+            let residue = residue(&places, traces)?;
             notes.extend(taken(kernel, &residue.items));
             let awaits = resident::waits(&places, &residue.items);
             notes.extend(resident::taken(&awaits));
             coverage.met.clusters = std::array::from_fn(|n| launch.grid[n] / launch.cluster[n]);
             coverage.met.awaits = awaits;
             let notes = notes.into_iter().collect();
-            return Ok(Ahead { map, places, residue, notes, coverage, reserve });
+            return Ok(Ahead { map, places, residue, notes, coverage, reserve, loose });
         }
         heap = next;
         if round + 1 == ROUNDS {

@@ -39,8 +39,9 @@ impl Practice {
         match self {
             Practice::OneValue => {
                 "weak stores of one value to one word by one instruction, of lanes of a warp, or of warps of a CTA in its shared \
-                 memory, are A in a race, B not: one of them remains, and all are the same (CUDA C++ Programming Guide, SIMT \
-                 architecture: which thread performs the final write is undefined)"
+                 memory, and mbarrier.init of one mbarrier by lanes of a warp, are A in a race, B not: one of them remains, and \
+                 all are the same (CUDA C++ Programming Guide, SIMT architecture: which thread performs the final write is \
+                 undefined)"
             }
             Practice::Once => {
                 "a bulk copy that lanes of a warp execute together with the same operands is A issued by each of them, B issued \

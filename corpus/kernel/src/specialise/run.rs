@@ -12,7 +12,7 @@ use super::dependent;
 use super::item::{Item, Note, Trace};
 use super::known::arms::moves_data;
 use super::known::value::{Base, Val, Why};
-use super::lanes::{late, steered};
+use super::lanes::{awaited, late, steered};
 use super::launch::Here;
 use super::practice::Practice;
 use super::residual::tidy;
@@ -99,7 +99,7 @@ impl<'r> Run<'r> {
     fn read_together(&mut self) {
         let items = &self.warp.out.items;
         let (late, steered) = (late(items), steered(items));
-        self.warp.out.items.retain(|p| !matches!(p.item, Item::Met));
+        self.warp.out.items = awaited(std::mem::take(&mut self.warp.out.items));
         if !self.round().launch.letter {
             let notes = late.iter().map(|l| Note::reading(l.line, Practice::InStep));
             let alike = steered.into_iter().map(|line| Note::reading(line, Practice::OneAnswer));

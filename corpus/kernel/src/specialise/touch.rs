@@ -57,8 +57,10 @@ pub(crate) enum Kind {
     Agreed,
     /// Data of ordinary accesses.
     Data,
-    /// Data of asynchronous copies and products.
+    /// Data of asynchronous copies.
     Async,
+    /// Data that a product reads, or a copy to tensor memory.
+    Matrix,
     /// Data of copies by single lanes (`cp.async`).
     Small {
         /// Whether it is written.
@@ -81,12 +83,12 @@ impl Kind {
 
     /// Whether the bytes stay consecutive, because a copy or a product names them as one run.
     pub(crate) fn together(self) -> bool {
-        matches!(self, Kind::Async | Kind::Map | Kind::Box { .. })
+        matches!(self, Kind::Async | Kind::Matrix | Kind::Map | Kind::Box { .. })
     }
 
     /// Whether an instruction may write these bytes.
     pub(crate) fn may_write(self) -> bool {
-        !matches!(self, Kind::Map | Kind::Small { writes: false })
+        !matches!(self, Kind::Map | Kind::Matrix | Kind::Small { writes: false })
     }
 
     /// Whether the access may outlast its instruction, so that even one warp can race with itself.

@@ -7,7 +7,8 @@ use super::known::equal::Equal;
 use super::known::flow::Flow;
 use super::known::heap::Heap;
 use super::known::map::Map;
-use super::known::value::{Base, Val, Why};
+use super::known::region::Regions;
+use super::known::value::{Val, Why};
 use super::launch::{Here, Launch};
 use super::need::Named;
 use super::registers::Behind;
@@ -24,6 +25,8 @@ pub(super) struct Round<'r> {
     pub(super) flow: &'r Flow,
     /// Once it is asked for.
     pub(super) equal: &'r OnceCell<Equal>,
+    /// Once it is asked for.
+    pub(super) regions: &'r OnceCell<Regions>,
     pub(super) launch: &'r Launch,
     pub(super) map: &'r Map,
     /// The stores of all warps in the previous round.
@@ -156,8 +159,7 @@ impl<'r> Warp<'r> {
                 .map_err(|_| Refusal::Bounded("a warp with too many registers".into()))?;
             let slot = *self.slots.entry((state.pc, n, version)).or_insert(next);
             self.round.budget.looks(live.len());
-            let used = |v: &Val| matches!(v, Val::Based(Base::Register(r), _) if *r == slot);
-            if !live.iter().any(|r| used(&state.env[r.index()])) {
+            if !live.iter().any(|r| state.env[r.index()].uses(slot)) {
                 return Ok(Reg(slot));
             }
             version += 1;
@@ -202,7 +204,7 @@ impl<'r> Warp<'r> {
             Val::Unknown(Why::Computed(line)) => format!("what line {line} computes"),
             Val::Unknown(Why::Unset) => "a register that was never written".into(),
             Val::Based(..) => "a value that only the exploration knows".into(),
-            Val::Known(_) => "values that differ from lane to lane".into(),
+            Val::Known(_) | Val::Parted(..) => "values that differ from lane to lane".into(),
         }
     }
 

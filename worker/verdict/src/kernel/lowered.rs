@@ -6,6 +6,7 @@ use crate::input::{Rejected, Source};
 use anyhow::{Result, bail};
 use moire_explore::judge::Verdict;
 use moire_program::Refusal;
+use std::collections::BTreeSet;
 
 /// The result of lowering a kernel.
 pub enum Kernel {
@@ -24,6 +25,8 @@ pub struct Candidate {
     pub launch: Launched,
     /// Why the launch is abstained from although its programs are clean.
     pub reserve: Option<String>,
+    /// The lines of weak accesses to places that data decides, and whether these are in global memory.
+    pub loose: BTreeSet<(u32, bool)>,
     /// Why no engine is asked: `abstained` if something is not modelled, `bounded` if a limit was hit.
     pub refused: Option<Verdict>,
     /// The launch as it was run ahead, if it was.
@@ -41,6 +44,13 @@ impl Candidate {
             refusal @ Refusal::Abstained { .. } => Verdict::Abstained(refusal.to_string()),
             Refusal::Bounded(why) => Verdict::Bounded(why),
         };
-        Ok(Candidate { sources: vec![kernel], launch, refused: Some(verdict), reserve: None, run: None })
+        Ok(Candidate {
+            sources: vec![kernel],
+            launch,
+            refused: Some(verdict),
+            reserve: None,
+            loose: BTreeSet::new(),
+            run: None,
+        })
     }
 }

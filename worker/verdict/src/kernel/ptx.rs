@@ -20,6 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Threads of a CTA where nothing says how many.
 const BLOCK: [u32; 3] = [128, 1, 1];
+/// Clusters of a kernel for pairs of CTAs where nothing says how large they are.
+const PAIRED: [[u32; 3]; 3] = [[2, 1, 1], [4, 1, 1], [4, 2, 1]];
 /// Most clusters along x where nothing says how many.
 const CLUSTERS: u32 = 4;
 
@@ -161,7 +163,7 @@ impl Asked {
         said.any_data = any_data.map(AnyData::new);
         let source = |program| Source::new(&self.name, program, &self.text);
         match lowered {
-            Ok(Apart { parts, notes, coverage, reserve }) => {
+            Ok(Apart { parts, notes, coverage, reserve, loose }) => {
                 said.taken = taken(notes);
                 let mut otherwise = otherwise.map_or(Vec::new(), |o| o.parts(&parts)).into_iter();
                 said.coverage = Some(Covered::new(&coverage));
@@ -170,7 +172,7 @@ impl Asked {
                 sources.iter_mut().for_each(|s| s.otherwise = otherwise.next().map(Box::new));
                 let reserve = reserve.map(|why| why.to_string());
                 let run = Some(Run { launch, met: coverage.met, choosing });
-                Ok(Candidate { sources, launch: said, refused: None, reserve, run })
+                Ok(Candidate { sources, launch: said, refused: None, reserve, loose, run })
             }
             Err(refusal) => Candidate::refused(refusal, source(self.kernel.program.clone()), said),
         }
@@ -188,6 +190,33 @@ impl Asked {
         let said = kernel.threads.or(kernel.most_threads).map_or(Some(BLOCK), |_| None);
         let block = args.block.or(beside.block.filter(|_| kernel.threads.is_none())).or(said);
         let cluster = args.cluster.or(beside.cluster.filter(|_| kernel.cluster.is_none()));
+        if cluster.is_none() && kernel.cluster.is_none() && args.grid.is_none() && kernel.pairs() {
+            return self.in_pairs(block);
+        }
+        self.shaped(block, cluster)
+    }
+
+    /// The launches of a kernel for pairs of CTAs, of which nothing says how many are in a cluster: the fewest with which it can be
+    /// run ahead.
+    fn in_pairs(&self, block: Option<[u32; 3]>) -> Result<(Vec<Tried>, Vec<Need>), Refusal> {
+        let mut first = None;
+        for cluster in PAIRED {
+            let tried = self.shaped(block, Some(cluster))?;
+            if tried.0.last().is_some_and(|t| t.lowered.is_ok()) {
+                return Ok(tried);
+            }
+            first.get_or_insert(tried);
+        }
+        Ok(first.unwrap_or_default())
+    }
+
+    /// The launches with blocks and clusters of this shape.
+    fn shaped(
+        &self,
+        block: Option<[u32; 3]>,
+        cluster: Option<[u32; 3]>,
+    ) -> Result<(Vec<Tried>, Vec<Need>), Refusal> {
+        let Asked { kernel, args, .. } = self;
         let base = Launch::of(kernel, args.grid, block, cluster, args.params.clone())?;
         let base = Launch { fields: args.fields.clone(), letter: args.letter, ..base };
         let Sweep { launches, needs } = sweep(kernel, &self.goals, &base);

@@ -8,7 +8,7 @@ use super::strides::loaded;
 use crate::ptx::{Kernel, Sort, Special, Statement, Sum, Variable, What, sort};
 use moire_isa::kinds::Space as In;
 use moire_isa::{Instr, Value};
-use moire_program::ir::{Control, Op, Operand, Parts, Reg};
+use moire_program::ir::{Control, MbarrierOp, Op, Operand, Parts, Reg};
 use moire_program::{barrier_op, fence_op, jump_op, multimem_op, register_op, unit_op};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +26,8 @@ pub(crate) struct Depends {
     pub(crate) thread: bool,
     /// Data, or more than is followed.
     pub(crate) data: bool,
+    /// Whether a phase of an mbarrier is over.
+    pub(crate) phase: bool,
     /// The numbers that are written in the slice, with those that masks and shifts stand for.
     pub(crate) numbers: BTreeSet<u64>,
 }
@@ -33,12 +35,23 @@ pub(crate) struct Depends {
 impl Depends {
     /// Whether a launch decides it: a parameter or the grid.
     pub(crate) fn is_free(&self) -> bool {
-        !self.data && (!self.params.is_empty() || self.axes.contains(&true))
+        !self.data && !self.phase && self.is_chosen()
     }
 
     /// Whether nothing that a launch or data decides belongs to it.
     pub(crate) fn is_fixed(&self) -> bool {
-        !self.data && !self.is_free()
+        !self.data && !self.phase && !self.is_chosen()
+    }
+
+    /// Whether a parameter or the grid belongs to it.
+    fn is_chosen(&self) -> bool {
+        !self.params.is_empty() || self.axes.contains(&true)
+    }
+
+    /// Whether all threads of a CTA with these numbers have it alike in every launch, or each of them has it as in any other
+    /// launch. Who asks for a phase goes on when it is over.
+    fn is_for_all(&self) -> bool {
+        !self.data && (!self.thread || !self.is_chosen())
     }
 
     pub(crate) fn join(&mut self, other: &Depends) {
@@ -46,6 +59,7 @@ impl Depends {
         self.numbers.extend(&other.numbers);
         self.thread |= other.thread;
         self.data |= other.data;
+        self.phase |= other.phase;
         for (own, others) in self.axes.iter_mut().zip(other.axes) {
             *own |= others;
         }
@@ -131,22 +145,42 @@ impl<'k> Slices<'k> {
         out
     }
 
-    /// What the branches depend on that decide whether a lane comes to a place.
-    pub(crate) fn to(&self, pc: usize) -> Depends {
-        let (mut out, mut seen) = (Depends::default(), BTreeSet::new());
+    /// The loads from which these registers are computed where these statements read them.
+    pub(crate) fn loads(&self, mut work: Vec<(usize, Reg)>) -> BTreeSet<usize> {
+        let (mut out, mut seen) = (BTreeSet::new(), BTreeSet::new());
+        while let Some((pc, reg)) = work.pop() {
+            if !seen.insert((pc, reg)) {
+                continue;
+            }
+            for at in self.reaching(pc, reg) {
+                match loads(&self.kernel.body[at]) {
+                    true => drop(out.insert(at)),
+                    false => work.extend(self.effects[at].1.iter().map(|r| (at, *r))),
+                }
+            }
+        }
+        out
+    }
+
+    /// Whether the threads of a CTA that come to a place in some launch are those that come to it in any other, if some do.
+    pub(crate) fn same_threads(&self, pc: usize) -> bool {
+        let mut seen = BTreeSet::new();
         let mut work = self.deciding[pc].clone();
         while let Some(branch) = work.pop() {
             if !seen.insert(branch) {
                 continue;
             }
-            match (self.kernel.body[branch].guard, &self.kernel.body[branch].what) {
-                (Some(guard), _) => out.join(&self.of(branch, guard.reg)),
-                (None, What::Table { index, .. }) => out.join(&self.of(branch, *index)),
-                (None, _) => {}
+            let depends = match (self.kernel.body[branch].guard, &self.kernel.body[branch].what) {
+                (Some(guard), _) => self.of(branch, guard.reg),
+                (None, What::Table { index, .. }) => self.of(branch, *index),
+                (None, _) => Depends::default(),
+            };
+            if !depends.is_for_all() {
+                return false;
             }
             work.extend(&self.deciding[branch]);
         }
-        out
+        true
     }
 
     /// The places whose write of a register is the last one on some way to a place.
@@ -169,6 +203,14 @@ impl<'k> Slices<'k> {
             }
         }
         out
+    }
+}
+
+fn loads(statement: &Statement) -> bool {
+    match &statement.what {
+        What::Core(op) => matches!(op, Op::Load { .. }),
+        What::Plain(instr) => matches!(sort(instr), Sort::Load(_)),
+        What::Branch { .. } | What::Table { .. } | What::Exit => false,
     }
 }
 
@@ -245,6 +287,10 @@ fn core(op: &Op, out: &mut Depends) -> bool {
         Op::Control(Control::Collective(_)) => {
             out.thread = true;
             true
+        }
+        Op::Mbarrier(mbarrier) if matches!(mbarrier.op, MbarrierOp::Wait(_)) => {
+            out.phase = true;
+            false
         }
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => data(out),
         multimem_op!() | Op::Control(_) => data(out),

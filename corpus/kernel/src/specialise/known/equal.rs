@@ -1,13 +1,14 @@
-//! Which lanes of a warp surely hold the same number in a register, although the number is not known.
+//! Which threads of a CTA surely hold the same number in a register, although the number is not known.
 //!
-//! For each register: the bits of the lane's number on which its value may depend. Lanes that differ in other bits only hold
-//! the same. A butterfly and an operation that commutes make a value independent of a bit: `max(v, v of lane ^ 2)` is the same
-//! in both lanes. A result depends on what its operands depend on, a weak load on what its address depends on (lanes that
-//! read one address read the same, or there is a race), and anything else on all bits.
+//! For each register: the bits of the thread's number on which its value may depend; the low five are those of the lane. Threads
+//! that differ in other bits only hold the same. A butterfly and an operation that commutes make a value independent of a bit:
+//! `max(v, v of lane ^ 2)` is the same in both lanes. `%tid.x & 63` depends on six bits. A result depends on what its operands
+//! depend on, a weak load on what its address depends on (threads that read one address read the same, or there is a race), and
+//! anything else on all bits.
 //!
-//! Dependence grows to the least fixpoint over all statements. That is sound for lanes that take the same way through the
+//! Dependence grows to the least fixpoint over all statements. That is sound for threads that take the same way through the
 //! kernel: by induction over the steps they hold the same. So what decides a branch counts for every register, but for
-//! a loop that does nothing but wait: lanes leave it with the same answer.
+//! a loop that does nothing but wait: threads leave it with the same answer.
 
 use super::flow::effects;
 use crate::ptx::{self, Kernel, Sort, Special, Statement, Sum, What, sort, sources};
@@ -16,38 +17,47 @@ use moire_isa::{Binary, Instr, Ld, Shfl, Value};
 use moire_program::ir::{LoadOrder, MbarrierOp, Op, Reg, Space};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The bits of the number of a lane.
-const ALL: u8 = 31;
+/// The bits of the number of a thread of a CTA, and of that of a lane.
+const ALL: u16 = 1023;
+const LANE: u16 = 31;
 
 /// For each register the bits of the lane's number on which it may depend.
 pub(crate) struct Equal {
     /// By whichever statement has written it.
-    depends: Vec<u8>,
+    depends: Vec<u16>,
     /// By the last statement that has written it on the way from the last place that a jump leads to, during a pass.
-    last: BTreeMap<Reg, u8>,
+    last: BTreeMap<Reg, u16>,
     /// Those on which the way through the kernel may depend.
-    way: u8,
+    way: u16,
+    /// Registers that are never anything but some bits of `%tid.x`, moved down by so many.
+    tid: BTreeMap<Reg, u32>,
 }
 
 /// A register, and the bits in which the lane differs whose value it has.
-type Butterfly = (Reg, u8);
+type Butterfly = (Reg, u16);
 
 impl Equal {
-    pub(crate) fn new(kernel: &Kernel) -> Equal {
+    /// `flat`: CTAs have one axis, so `%tid.x` is the number of the thread.
+    pub(crate) fn new(kernel: &Kernel, flat: bool) -> Equal {
         let found = vec![0; kernel.types.len()];
-        let mut equal = Equal { depends: found, last: BTreeMap::new(), way: 0 };
+        let mut equal = Equal {
+            depends: found,
+            last: BTreeMap::new(),
+            way: 0,
+            tid: if flat { tids(kernel) } else { BTreeMap::new() },
+        };
         let targets = targets(kernel);
         while equal.grow(kernel, &targets) {}
         equal
     }
 
-    /// Whether two lanes surely hold the same in a register.
+    /// Whether two threads of a CTA with one axis surely hold the same in a register; two lanes of a warp do in any CTA.
     pub(crate) fn same(&self, reg: Reg, a: usize, b: usize) -> bool {
         let bits = self.depends.get(reg.index()).copied().unwrap_or(ALL) | self.way;
         (a ^ b) & usize::from(bits) == 0
     }
 
-    fn of(&self, reg: Reg) -> u8 {
+    fn of(&self, reg: Reg) -> u16 {
         let any = || self.depends.get(reg.index()).copied().unwrap_or(ALL);
         self.last.get(&reg).copied().unwrap_or_else(any)
     }
@@ -83,7 +93,7 @@ impl Equal {
     }
 
     /// The bits on which the results of a statement depend.
-    fn result(&self, statement: &Statement, read: &[Reg], butterflies: &[(Reg, Butterfly)]) -> u8 {
+    fn result(&self, statement: &Statement, read: &[Reg], butterflies: &[(Reg, Butterfly)]) -> u16 {
         let all = || read.iter().fold(0, |bits, r| bits | self.of(*r));
         match &statement.what {
             What::Core(op) => {
@@ -94,6 +104,7 @@ impl Equal {
                 if computes || loads { all() } else { ALL }
             }
             What::Plain(instr) => match sort(instr) {
+                Sort::Computes(Sum::Binary(b)) if self.masked(b).is_some() => self.masked(b).unwrap_or(ALL),
                 Sort::Computes(sum) => self.computed(instr, sum, butterflies, all()) | special(instr),
                 Sort::Load(ld) if shares(ld) => all() | special(instr),
                 _ => ALL,
@@ -102,7 +113,14 @@ impl Equal {
         }
     }
 
-    fn computed(&self, instr: &Instr, sum: Sum<'_>, butterflies: &[(Reg, Butterfly)], all: u8) -> u8 {
+    /// The bits on which some bits of `%tid.x` depend.
+    fn masked(&self, binary: &Binary) -> Option<u16> {
+        let (reg, mask) = and_of(binary)?;
+        let bits = u64::from(mask) << self.tid.get(&reg)?;
+        u16::try_from(bits & u64::from(ALL)).ok()
+    }
+
+    fn computed(&self, instr: &Instr, sum: Sum<'_>, butterflies: &[(Reg, Butterfly)], all: u16) -> u16 {
         match sum {
             Sum::Binary(b) => match halves(b, butterflies) {
                 Some((reg, bit)) => self.of(reg) & !bit,
@@ -111,7 +129,7 @@ impl Equal {
             },
             Sum::Shfl(shfl) => match exchanged(shfl) {
                 Some((reg, _)) => self.of(reg),
-                None if of_one_lane(shfl) => 0,
+                None if of_one_lane(shfl) => all & !LANE,
                 None => ALL,
             },
             Sum::Mov(_) | Sum::Unary(_) | Sum::Ternary(_) | Sum::Bfi(_) | Sum::Shf(_) | Sum::Prmt(_) => all,
@@ -123,6 +141,43 @@ impl Equal {
             Sum::Vote(_) | Sum::Match(_) | Sum::Redux(_) | Sum::Activemask | Sum::Product => ALL,
         }
     }
+}
+
+/// The register and the mask of an `and`.
+fn and_of(binary: &Binary) -> Option<(Reg, u32)> {
+    let mask = number(&binary.b).and_then(|n| u32::try_from(n).ok())?;
+    (binary.form == BinaryForm::And).then_some((ptx::reg(&binary.a)?, mask))
+}
+
+/// The registers that one statement writes, which moves, shifts down or masks `%tid.x`, with the distance of the shift.
+fn tids(kernel: &Kernel) -> BTreeMap<Reg, u32> {
+    let mut written: BTreeMap<Reg, usize> = BTreeMap::new();
+    kernel.body.iter().flat_map(|s| effects(s).0).for_each(|r| *written.entry(r).or_default() += 1);
+    let mut out: BTreeMap<Reg, u32> = BTreeMap::new();
+    for statement in kernel.body.iter().filter(|s| s.guard.is_none()) {
+        let What::Plain(instr) = &statement.what else { continue };
+        let Sort::Computes(sum) = sort(instr) else { continue };
+        let of = |v: &Value| ptx::reg(v).and_then(|r| out.get(&r).copied());
+        let found = match sum {
+            Sum::Mov(_) => match sources(instr).as_slice() {
+                [Value::Special(named)] if matches!(Special::from(*named), Special::Tid(0)) => Some(0),
+                [one] => of(one),
+                _ => None,
+            },
+            Sum::Binary(b) if b.form == BinaryForm::And && number(&b.b).is_some_and(|n| n >= 0) => of(&b.a),
+            Sum::Binary(b) if b.form == BinaryForm::Shr => {
+                let by = number(&b.b).and_then(|n| u32::try_from(n).ok()).filter(|n| *n < 10);
+                of(&b.a).zip(by).map(|(a, b)| a + b)
+            }
+            _ => None,
+        };
+        let to = effects(statement).0;
+        let (Some(by), [reg]) = (found, to.as_slice()) else { continue };
+        if written.get(reg) == Some(&1) {
+            out.insert(*reg, by);
+        }
+    }
+    out
 }
 
 /// Whether a branch belongs to a loop that does nothing but wait: `W: wait p; @!p bra W;`, or `@p bra D; bra W; D:` behind it.
@@ -153,7 +208,7 @@ fn shares(ld: &Ld) -> bool {
 }
 
 /// All bits if the instruction reads a special register that lanes of a warp need not agree on.
-fn special(instr: &Instr) -> u8 {
+fn special(instr: &Instr) -> u16 {
     let agreed = |value: &Value| match value {
         Value::Special(named) => matches!(
             Special::from(*named),
@@ -197,7 +252,7 @@ fn of_one_lane(shfl: &Shfl) -> bool {
 
 /// The source of a butterfly of all lanes, and its bits.
 fn exchanged(shfl: &Shfl) -> Option<Butterfly> {
-    let bits = number(&shfl.b).and_then(|n| u8::try_from(n).ok()).filter(|n| *n <= ALL)?;
+    let bits = number(&shfl.b).and_then(|n| u16::try_from(n).ok()).filter(|n| *n <= LANE)?;
     let from = ptx::reg(&shfl.a)?;
     (shfl.mode == ShflMode::Bfly && is_whole(shfl)).then_some((from, bits))
 }

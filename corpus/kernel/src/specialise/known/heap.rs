@@ -104,6 +104,13 @@ impl Heap {
         out
     }
 
+    /// The other warps, by their numbers in the launch, that store as many bytes at the same place by the same line.
+    pub(crate) fn others(&self, stored: &Stored, warp: u32) -> BTreeSet<u32> {
+        let all = self.stores.get(&(stored.cta, stored.at)).into_iter().flatten();
+        let alike = all.filter(|s| (s.0, s.2) == (stored.bytes, stored.line) && s.3 != warp);
+        alike.map(|s| s.3).collect()
+    }
+
     /// Whether another warp stores the same number at the same place by the same line.
     pub(crate) fn repeated(&self, stored: &Stored, warp: u32) -> bool {
         let all = self.stores.get(&(stored.cta, stored.at));

@@ -11,5 +11,6 @@ pub(super) mod heap;
 pub(crate) mod integer;
 pub(super) mod loops;
 pub(super) mod map;
+pub(super) mod region;
 pub(super) mod strides;
 pub(crate) mod value;

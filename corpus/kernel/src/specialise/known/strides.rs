@@ -83,12 +83,18 @@ fn computes(statement: &Statement) -> bool {
 
 /// The register in the address of an access of global memory.
 pub(crate) fn base(statement: &Statement) -> Option<Reg> {
+    let (shared, reg) = address(statement)?;
+    (!shared).then_some(reg)
+}
+
+/// The register in the address of an ordinary or atomic access, and whether the access is of shared memory.
+pub(crate) fn address(statement: &Statement) -> Option<(bool, Reg)> {
     let reg = |address: &Address| if let Operand::Reg(r) = address.base { Some(r) } else { None };
     match &statement.what {
         What::Core(op) => {
             let plain = matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. });
             let (space, addr) = op.place().filter(|_| plain)?;
-            reg(&addr).filter(|_| matches!(space, Space::Global | Space::Generic))
+            Some((!matches!(space, Space::Global | Space::Generic), reg(&addr)?))
         }
         What::Plain(instr) => {
             let (space, base) = match sort(instr) {
@@ -99,7 +105,7 @@ pub(crate) fn base(statement: &Statement) -> Option<Reg> {
                 Sort::Update(Updated::Red(i)) => (i.space, i.addr.base),
                 _ => return None,
             };
-            ptx::reg(&base).filter(|_| matches!(space, In::Generic | In::Global | In::Const))
+            Some((!matches!(space, In::Generic | In::Global | In::Const), ptx::reg(&base)?))
         }
         _ => None,
     }

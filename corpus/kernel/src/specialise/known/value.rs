@@ -104,6 +104,8 @@ pub(crate) enum Val {
     Known(Lanes),
     /// The base plus an offset in bytes.
     Based(Base, Lanes),
+    /// The first value in the lanes of the mask, the second one elsewhere: what one lane has got from an atomic operation.
+    Parted(u32, Rc<(Val, Val)>),
     /// Unknown.
     Unknown(Why),
 }
@@ -120,6 +122,24 @@ impl Val {
         }
     }
 
+    /// The value of some lanes.
+    pub(crate) fn of(&self, lanes: u32) -> Val {
+        match self {
+            Val::Parted(mask, both) if lanes & !mask == 0 => both.0.of(lanes),
+            Val::Parted(mask, both) if lanes & mask == 0 => both.1.of(lanes),
+            other => other.clone(),
+        }
+    }
+
+    /// Whether it is computed from this register of the residual program.
+    pub(crate) fn uses(&self, slot: u16) -> bool {
+        match self {
+            Val::Based(Base::Register(r), _) => *r == slot,
+            Val::Parted(_, both) => both.0.uses(slot) || both.1.uses(slot),
+            Val::Based(..) | Val::Known(_) | Val::Unknown(_) => false,
+        }
+    }
+
     /// This value in the lanes of the mask, `old` elsewhere.
     pub(crate) fn over(self, mask: u32, old: &Val) -> Val {
         if mask == ALL || self == *old {
@@ -130,6 +150,10 @@ impl Val {
             (Val::Based(p, a), Val::Based(q, b)) if p == q => Val::Based(*p, a.over(mask, b)),
             // The value of lanes that were never written does not matter.
             (_, Val::Unknown(Why::Unset)) => self,
+            (Val::Based(Base::Register(_), _), Val::Known(_))
+            | (Val::Known(_), Val::Based(Base::Register(_), _)) => {
+                Val::Parted(mask, Rc::new((self, old.clone())))
+            }
             (Val::Unknown(_), _) => self,
             (_, Val::Unknown(why)) => Val::Unknown(*why),
             _ => Val::Unknown(Why::Unset),
@@ -140,6 +164,7 @@ impl Val {
         match self {
             Val::Known(l) => Val::Known(l.zip(by, u64::wrapping_add)),
             Val::Based(b, l) => Val::Based(*b, l.zip(by, u64::wrapping_add)),
+            Val::Parted(mask, both) => Val::Parted(*mask, Rc::new((both.0.add(by), both.1.add(by)))),
             Val::Unknown(w) => Val::Unknown(*w),
         }
     }

@@ -10,9 +10,10 @@
 //! a path leads back to them, they conflict with themselves, too.
 //!
 //! Some instructions are one access of the whole warp: the address that `tcgen05.alloc` writes is left out, and a bulk copy
-//! that several lanes issue together counts as one by the first of them.
+//! that several lanes issue together, or a copy of a tensor map, counts as one by the first of them.
 
 use super::course::Course;
+use super::part::by_the_warp;
 use crate::specialise::item::{Alike, Item, Placed};
 use crate::specialise::residual::apart::uses;
 use crate::specialise::touch::{Kind, Mem, Touch};
@@ -78,7 +79,7 @@ fn by_whom(placed: &Placed) -> u32 {
     let Item::Op { op, .. } = &placed.item else { return lanes };
     if matches!(**op, Op::Tcgen05(Tcgen05::Alloc { .. })) {
         0
-    } else if matches!(**op, Op::AsyncCopy(AsyncCopy::Bulk(_))) {
+    } else if by_the_warp(&placed.item) {
         lanes & lanes.wrapping_neg()
     } else {
         lanes

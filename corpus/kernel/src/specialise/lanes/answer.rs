@@ -130,7 +130,7 @@ impl Walk<'_> {
                 Some(vec![on, (self.to(*s), self.to(*t))])
             }
             (Item::Exit, Item::Exit) => Some(if x.mask.is_some() { vec![on] } else { Vec::new() }),
-            (Item::Met, Item::Met) => Some(vec![on]),
+            (Item::Met(_), Item::Met(_)) => Some(vec![on]),
             _ => None,
         }
     }

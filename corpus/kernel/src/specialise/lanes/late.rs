@@ -11,19 +11,43 @@
 
 use super::course::Course;
 use super::order::writes_order;
+use super::part::is_whole;
 use crate::specialise::item::{Item, Late, Manner, Placed};
 use moire_program::ir::*;
 use moire_program::{barrier_op, jump_op, register_op};
+use std::collections::BTreeSet;
 
 /// The items by which lanes act while others may be late.
 pub(in crate::specialise) fn late(items: &[Placed]) -> Vec<Late> {
+    let acting = items.iter().zip(waiting(items)).filter(|(p, waiting)| *waiting != 0 && acts(&p.item));
+    acting.filter_map(|(p, waiting)| Late::new(p, waiting, writes_order(&p.item))).collect()
+}
+
+/// For each item the lanes that may still stand at a wait since the last meeting.
+fn waiting(items: &[Placed]) -> Vec<u32> {
     let course = Course::new(items);
     let waits: Vec<u32> =
         (0..items.len()).map(|at| if asks(items, &course, at) { items[at].lanes } else { 0 }).collect();
     let meetings: Vec<u32> = items.iter().map(met).collect();
-    let behind = course.near(&waits, false, &meetings);
-    let acting = items.iter().zip(behind).filter(|(p, waiting)| *waiting != 0 && acts(&p.item));
-    acting.filter_map(|(p, waiting)| Late::new(p, waiting, writes_order(&p.item))).collect()
+    course.near(&waits, false, &meetings)
+}
+
+/// The items with those meetings that order nothing and that a lane may be late for, because it stands at a wait. If the
+/// lanes run apart, none passes such a meeting before all have come to it. A line meets on all ways or on none: lanes that go
+/// different ways meet there, too.
+pub(in crate::specialise) fn awaited(items: Vec<Placed>) -> Vec<Placed> {
+    let mut all = Vec::with_capacity(items.len());
+    for placed in items {
+        if matches!(&placed.item, Item::Op { op, .. } if is_whole(op)) {
+            all.push(Placed { item: Item::Met(placed.lanes), ..placed.clone() });
+        }
+        all.push(placed);
+    }
+    let late = waiting(&all);
+    let lines: BTreeSet<u32> =
+        all.iter().zip(late).filter(|(_, lanes)| *lanes != 0).map(|(p, _)| p.line).collect();
+    all.retain(|p| !matches!(p.item, Item::Met(_)) || lines.contains(&p.line));
+    all
 }
 
 /// Whether an item asks for what others do: a wait, or a strong read in a loop.
@@ -35,14 +59,14 @@ fn asks(items: &[Placed], course: &Course, at: usize) -> bool {
 /// The lanes that meet at an item.
 fn met(placed: &Placed) -> u32 {
     match &placed.item {
-        Item::Met => placed.lanes,
+        Item::Met(lanes) => lanes & placed.lanes,
         Item::Op { op, .. } => {
             if let Op::WarpSync { mask: Operand::Imm(mask) } = **op {
                 return u32::try_from(mask & 0xffff_ffff).unwrap_or(0) & placed.lanes;
             }
-            let meets = matches!(**op, Op::ClusterWait | Op::Wgmma(_))
+            let meets = matches!(**op, Op::ClusterWait)
                 || matches!(&**op, Op::Bar { kind, .. } if *kind != BarKind::Arrive)
-                || matches!(&**op, Op::Tcgen05(t) if t.by_the_warp());
+                || is_whole(op);
             if meets { placed.lanes } else { 0 }
         }
         _ => 0,

@@ -29,13 +29,13 @@ mod part;
 mod parts;
 mod twin;
 
-use super::item::{Late, Placed};
+use super::item::{Item, Late, Placed};
 use super::launch::Here;
 use super::touch::Touch;
 use crate::Refusal;
 pub(super) use answer::steered;
 use course::{Course, meetings};
-pub(super) use late::late;
+pub(super) use late::{awaited, late};
 use parts::Together;
 
 /// Lanes that run in one order.
@@ -84,7 +84,8 @@ pub(super) fn strands(
         if let [one] = parts.as_slice()
             && one.cells.is_empty()
         {
-            out.push(Strand { warp, lanes: here.lanes, items: items.to_vec() });
+            let items = items.iter().filter(|p| !matches!(p.item, Item::Met(_))).cloned().collect();
+            out.push(Strand { warp, lanes: here.lanes, items });
             continue;
         }
         let first = out.len();

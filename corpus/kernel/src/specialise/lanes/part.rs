@@ -8,7 +8,7 @@ use super::parts::Together;
 use crate::Refusal;
 use crate::specialise::item::{Item, Placed};
 use crate::specialise::touch::{Spread, Touch};
-use moire_program::ir::{AsyncCopy, Op, Reg};
+use moire_program::ir::{AsyncCopy, Op, ProxyOrder, Reg};
 use moire_program::registers;
 use std::collections::BTreeSet;
 
@@ -54,8 +54,13 @@ fn one(placed: &Placed, lanes: u32, warps: &BTreeSet<Reg>) -> Option<Placed> {
 /// Whether a warp, or one of its lanes for all, executes the instruction.
 pub(super) fn by_the_warp(item: &Item) -> bool {
     let Item::Op { op, .. } = item else { return false };
-    matches!(&**op, Op::Tcgen05(t) if t.by_the_warp())
-        || matches!(**op, Op::Wgmma(_) | Op::AsyncCopy(AsyncCopy::Bulk(_)))
+    is_whole(op) || matches!(**op, Op::AsyncCopy(AsyncCopy::Bulk(_)))
+}
+
+/// Whether the whole warp executes an instruction together (`.sync.aligned`), so that its lanes meet there.
+pub(super) fn is_whole(op: &Op) -> bool {
+    matches!(op, Op::Wgmma(_) | Op::ProxyOrder(ProxyOrder::CopyTensormap { .. }))
+        || matches!(op, Op::Tcgen05(t) if t.by_the_warp())
 }
 
 /// Whether the item is a `mov`: that of a register of the warp shows where the kernel uses it.

@@ -2,10 +2,16 @@
 //!
 //! - A loaded box: `expect_tx` announces a number of bytes to its mbarrier. The copies up to the next announcement share
 //!   that number equally. If equal shares do not fit, each copy extends to the next destination.
+//! - A box that a copy loads into several CTAs, or that is told to an mbarrier of another CTA: all boxes of one tensor map have one
+//!   size. An mbarrier is announced as many bytes in all as copies deliver to it, which is an equation for each mbarrier.
+//!   Where they leave a choice, a copy extends to the next destination.
 //! - A stored box: the run of written bytes at its start, up to the start of the next copy.
+
+mod shared;
 
 use crate::Refusal;
 use crate::specialise::item::{Item, Placed};
+use crate::specialise::launch::Here;
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +24,8 @@ struct Open {
 }
 
 /// Sets the size of every box.
-pub(crate) fn measure(traces: &mut [Vec<Placed>]) -> Result<(), Refusal> {
+pub(crate) fn measure(places: &[Here], traces: &mut [Vec<Placed>]) -> Result<(), Refusal> {
+    shared::measure(places, traces);
     let (groups, stores) = collect(traces);
     let starts: BTreeSet<u64> =
         groups.iter().flat_map(|g| g.1.iter().map(|o| o.at)).chain(stores.iter().map(|o| o.at)).collect();
@@ -85,9 +92,7 @@ fn collect(traces: &[Vec<Placed>]) -> (Vec<(u64, Vec<Open>)>, Vec<Open>) {
                 }
             }
             let Item::Op { touches, .. } = &placed.item else { continue };
-            let unsized_one =
-                |t: &&Touch| matches!(t.kind, Kind::Box { .. }) && matches!(t.mem, Mem::Shared(_));
-            let Some(touch) = touches.iter().find(unsized_one) else { continue };
+            let Some(touch) = touches.iter().find(|t| unsized_one(t)) else { continue };
             let at = touch.ranges.first().map_or(0, |r| r.0);
             match touch.kind {
                 Kind::Box { reported: Some(place) } => {
@@ -103,6 +108,12 @@ fn collect(traces: &[Vec<Placed>]) -> (Vec<(u64, Vec<Open>)>, Vec<Open>) {
     }
     groups.retain(|g| !g.1.is_empty());
     (groups, stores)
+}
+
+/// Whether these are bytes of shared memory that a copy of unknown size touches.
+fn unsized_one(touch: &Touch) -> bool {
+    let open = touch.ranges.iter().all(|r| r.0 == r.1);
+    open && matches!(touch.kind, Kind::Box { .. }) && matches!(touch.mem, Mem::Shared(_))
 }
 
 /// The mbarrier and the number of bytes of an announcement.

@@ -47,14 +47,18 @@ fn touches(warp: usize, item: &Item) -> impl Iterator<Item = Used<'_>> {
     many.iter().chain(one).map(move |touch| Used { touch, warp, writes: writes && touch.kind.may_write() })
 }
 
+/// A copy or a product whose bytes stay together if that can be: whether it is a product, size and first byte. A product can be
+/// written as several, so copies come first.
+type Whole = (bool, std::cmp::Reverse<u64>, u64);
+
 /// A run of bytes between two cuts, with the accesses that touch it.
 struct Run {
     start: u64,
     end: u64,
     /// The sum of the names of all accesses to it. Bytes with the same accesses have equal sums.
     name: u128,
-    /// Copies and products that touch it, largest first: size and first byte.
-    group: Vec<(std::cmp::Reverse<u64>, u64)>,
+    /// Copies and products that touch it, copies first and larger ones first.
+    group: Vec<Whole>,
     fixed: bool,
     /// Whether a `cp.async` touches it; such a copy has at least four bytes.
     small: bool,
@@ -337,12 +341,14 @@ fn runs(all: &[Used<'_>]) -> Vec<Run> {
     ends.sort_unstable();
     let mut here = Here::default();
     let mut out = Vec::new();
-    let mut copies: BTreeMap<(std::cmp::Reverse<u64>, u64), i64> = BTreeMap::new();
+    let mut copies: BTreeMap<Whole, i64> = BTreeMap::new();
     for (i, (at, sign, n)) in ends.iter().enumerate() {
         let used = &all[*n];
         here.pass(used, *n as u64, *sign);
         if used.touch.kind.together() {
-            let key = (std::cmp::Reverse(used.touch.bytes()), used.touch.ranges.first().map_or(0, |r| r.0));
+            let product = used.touch.kind == Kind::Matrix;
+            let first = used.touch.ranges.first().map_or(0, |r| r.0);
+            let key = (product, std::cmp::Reverse(used.touch.bytes()), first);
             let count = copies.entry(key).or_default();
             *count += sign;
             if *count == 0 {

@@ -14,7 +14,7 @@ use super::item::{Item, Late, Manner, Placed, Trace};
 use super::known::map::Map;
 use super::lanes::{self, Strand};
 use super::launch::Here;
-use super::touch::{Mem, Touch};
+use super::touch::{Kind, Mem, Touch};
 use crate::Refusal;
 use crate::ptx::Kernel;
 use layout::Layout;
@@ -28,6 +28,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// are `marks`.
 pub(super) const AGREED: Scope = Scope::Cta;
 
+/// What data has in place of its numbers, which are not followed: no number that a kernel is likely to compare with.
+pub(super) fn strange(ty: Ty) -> i128 {
+    let bits = (8 * ty.bytes()).min(64);
+    i128::from(0x9e37_79b9_7f4a_7c15_u64 >> (64 - bits.max(1)))
+}
+
 /// What all warps have left, ready to become programs.
 pub(crate) struct Residue {
     /// By warp.
@@ -38,12 +44,12 @@ pub(crate) struct Residue {
 }
 
 /// Gives agreed words their copies and boxes their sizes, and drops what no one can notice.
-pub(crate) fn residue(mut traces: Vec<Trace>) -> Result<Residue, Refusal> {
+pub(crate) fn residue(places: &[Here], mut traces: Vec<Trace>) -> Result<Residue, Refusal> {
     let late = traces.iter_mut().map(|t| std::mem::take(&mut t.late)).collect();
     let mut counts: Vec<usize> = traces.iter().map(|t| t.regs).collect();
     let mut items: Vec<Vec<Placed>> = traces.into_iter().map(|t| t.items).collect();
     agree::split(&mut items, &mut counts)?;
-    boxes::measure(&mut items)?;
+    boxes::measure(places, &mut items)?;
     maps::drop_constant_maps(&mut items);
     Ok(Residue { items, late, counts })
 }
@@ -98,6 +104,9 @@ pub(crate) fn program(
     Ok(program)
 }
 
+/// The name of the thread that sets choices.
+pub const CHOOSER: &str = "choices";
+
 /// A thread of a stream of its own that sets every choice, in any order with the reads of the warps.
 fn chooser(layout: &Layout, items: &[&[Placed]]) -> Option<Thread> {
     let touches = items.iter().copied().flatten().flat_map(|placed| match &placed.item {
@@ -114,7 +123,7 @@ fn chooser(layout: &Layout, items: &[&[Placed]]) -> Option<Thread> {
     };
     let body: Vec<Instr> = places.into_iter().filter_map(set).collect();
     let place = Placement { stream: 1, ..Placement::default() };
-    let name = "choices".to_owned();
+    let name = CHOOSER.to_owned();
     (!body.is_empty()).then_some(Thread { name, place, regs: vec![], labels: vec![], body })
 }
 
@@ -231,7 +240,7 @@ impl Maker<'_> {
             let (one, own) = (Operand::Imm(1), Operand::Reg(bits));
             self.before(Op::Mov { ty, dst: bits, src: all });
             self.before(Op::Alu { op: AluOp::Shr, ty, dst: bits, a: own, b: Operand::Reg(lane) });
-            self.before(Op::Alu { op: AluOp::And, ty, dst: bits, a: own, b: one });
+            self.before(Op::Alu { op: AluOp::And, ty: Ty::B(32), dst: bits, a: own, b: one });
             self.before(Op::Setp { op: CmpOp::Ne, ty, dst: reg, a: own, b: Operand::Imm(0) });
         }
         self.masks.insert(mask, reg);
@@ -259,7 +268,10 @@ impl Maker<'_> {
                 let reg = self.mask(*mask)?;
                 self.jump(Some(Guard { reg, negated: true }), *to, line);
             }
-            Item::Met => {}
+            Item::Met(lanes) => {
+                let (dst, pred, mask) = (None, self.sink()?, Operand::Imm(i128::from(*lanes)));
+                self.push(guard, Op::Control(Control::Elect { dst, pred, mask }), line);
+            }
             Item::Exit => self.push(guard, Op::Exit, line),
             Item::Differ(touch) => {
                 // An address before the start of every object, so the exploration abstains.
@@ -279,26 +291,44 @@ impl Maker<'_> {
                 if matches!(**op, Op::AsyncCopy(AsyncCopy::Small(_))) {
                     return self.small(guard, touches, line);
                 }
-                let mut op = op.as_ref().clone();
-                let mut failed = None;
-                addresses(&mut op, &mut |address, bytes| {
-                    let Operand::Imm(n) = address.base else { return };
-                    let Some(touch) = usize::try_from(n).ok().and_then(|n| touches.get(n)) else { return };
-                    match self.whole(touch, line) {
-                        Ok((found, length)) => {
-                            *address = found;
-                            bytes.into_iter().for_each(|b| *b = length);
-                        }
-                        Err(e) => failed = Some(e),
-                    }
-                });
-                if let Some(e) = failed {
-                    return Err(e);
-                }
-                self.push(guard, op, line);
+                self.operation(guard, op, touches, line)?;
             }
         }
         Ok(())
+    }
+
+    /// Emits an instruction. A product of which a matrix lies in several places is emitted once for each of them: together these
+    /// read what it reads, write what it writes, and are ordered as it is.
+    fn operation(
+        &mut self,
+        guard: Option<Guard>,
+        op: &Op,
+        touches: &[Touch],
+        line: u32,
+    ) -> Result<(), Refusal> {
+        let places: Vec<Vec<(Address, u32)>> =
+            touches.iter().map(|t| self.places(t, line)).collect::<Result<_, _>>()?;
+        for part in 0..places.iter().map(Vec::len).max().unwrap_or(0).max(1) {
+            let mut op = op.clone();
+            addresses(&mut op, &mut |address, bytes| {
+                let Operand::Imm(n) = address.base else { return };
+                let Some(places) = usize::try_from(n).ok().and_then(|n| places.get(n)) else { return };
+                let Some((found, length)) = places.get(part).or(places.last()) else { return };
+                *address = *found;
+                bytes.into_iter().for_each(|b| *b = *length);
+            });
+            self.push(guard, op, line);
+        }
+        Ok(())
+    }
+
+    /// The places of a touch: one, or several of a product.
+    fn places(&mut self, touch: &Touch, line: u32) -> Result<Vec<(Address, u32)>, Refusal> {
+        if touch.kind != Kind::Matrix {
+            return Ok(vec![self.whole(touch, line)?]);
+        }
+        let found = self.layout.find(touch);
+        found.iter().map(|(object, at, bytes)| Ok((self.address(touch.mem, *object, *at)?, *bytes))).collect()
     }
 
     /// An access of data; one byte represents its class. A word that keeps its size is accessed as one, so that accesses of
@@ -330,7 +360,8 @@ impl Maker<'_> {
         };
         if write {
             let order = strong.map_or(StoreOrder::Weak, StoreOrder::Relaxed);
-            return Ok(Op::Store { order, proxy, space, ty, addr, src: vec![Operand::Imm(0)] });
+            let number = if bits >= 32 { strange(ty) } else { 0 };
+            return Ok(Op::Store { order, proxy, space, ty, addr, src: vec![Operand::Imm(number)] });
         }
         let order = strong.map_or(LoadOrder::Weak, LoadOrder::Relaxed);
         Ok(Op::Load { order, proxy, space, ty, dst: vec![self.sink()?], addr })

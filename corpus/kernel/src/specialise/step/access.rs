@@ -1,5 +1,6 @@
 //! Runs ordinary loads and stores. Words that decide something keep their values; other data keeps only its footprint.
 
+use super::followed::operand_left;
 use super::ordered::number;
 use super::place::Place;
 use super::{Executing, Then};
@@ -8,7 +9,7 @@ use crate::specialise::item::{Content, Item, Manner, Stored};
 use crate::specialise::known::equal::Equal;
 use crate::specialise::known::value::{Base, Lanes, Val, Why, lanes};
 use crate::specialise::practice::Practice;
-use crate::specialise::residual::AGREED;
+use crate::specialise::residual::{AGREED, strange};
 use crate::specialise::touch::{Kind, Mem, Spread, Touch};
 use crate::specialise::warp::State;
 use moire_program::ir::*;
@@ -31,6 +32,11 @@ impl Access {
     }
 }
 
+/// Numbers of the registers of a statement that hand on a value, and that tells whether one has other data.
+const HANDED: usize = 5_000;
+const STRANGE: usize = 6_000;
+/// The number of the choice that stands for such data.
+const TRAP: u32 = u32::MAX;
 /// Most values of a word for which the run splits. A word with more values is unknown.
 const WAYS: usize = 16;
 
@@ -42,6 +48,10 @@ pub(super) fn load(
 ) -> Result<Then, Refusal> {
     let line = step.line();
     let unknown = Val::Unknown(Why::Loaded(line));
+    if loose(step, false, None, address)? {
+        dst.iter().for_each(|r| step.set(*r, unknown.clone()));
+        return Ok(Then::Next);
+    }
     let Place::In(mem, at) = step.place(access.space, address)? else {
         dst.iter().for_each(|r| step.set(*r, unknown.clone()));
         return Ok(Then::Next);
@@ -83,11 +93,9 @@ fn load_word(
         // The exploration finds out whether the word holds the allocation or other data.
         let allocated = contents.contains(&Content::Allocation);
         let contents = if allocated { [Content::Allocation].into() } else { contents };
-        if contents.contains(&Content::Opaque)
-            || contents.contains(&Content::Held)
-            || contents.len() > WAYS
-            || ways.len() > 1
-        {
+        let data = contents.contains(&Content::Opaque);
+        let held = contents.contains(&Content::Held) && (!data || step.steers());
+        if !held && (data || contents.len() > WAYS) || ways.len() > 1 {
             return Ok(None);
         }
         let word = step.slot(2 * i)?;
@@ -98,6 +106,18 @@ fn load_word(
         let order = LoadOrder::Weak;
         let op = Op::Load { order, proxy: Proxy::Generic, space, ty, dst: vec![word], addr };
         step.emit(Item::Op { op: Box::new(op), touches: vec![touch] })?;
+        if held && data {
+            trap(step, (word, ty))?;
+        }
+        if held {
+            // The exploration knows the number.
+            let value = Val::Based(Base::Register(word.0), Lanes::Same(0));
+            for (_, state) in &mut ways {
+                state.numbers.remove(&word.0);
+                step.warp.set(state, *reg, value.clone(), step.mask);
+            }
+            continue;
+        }
         ways = choose(step, ways, *reg, word, ty, &contents)?;
     }
     match ways.pop() {
@@ -111,6 +131,24 @@ fn load_word(
         }
         None => Ok(None),
     }
+}
+
+/// Leaves a mistake behind where a word has other data than the number that one lane hands on: a store that nothing orders with
+/// that of the thread that sets choices. A launch in which it happens is not decided.
+fn trap(step: &mut Executing<'_, '_>, (word, ty): (Reg, Ty)) -> Result<(), Refusal> {
+    let q = step.slot(STRANGE)?;
+    let (a, b) = (Operand::Reg(word), Operand::Imm(strange(ty)));
+    step.leave_op(Op::Setp { op: CmpOp::Eq, ty, dst: q, a, b })?;
+    let (other, on) = (step.warp.fresh(), step.warp.fresh());
+    step.emit(Item::Branch { reg: q, to: other })?;
+    step.emit(Item::Jump(on))?;
+    step.emit(Item::Label(other))?;
+    let touch = Touch::one(Mem::Choice(step.warp.out.warp, TRAP), 0, 4, Kind::Word);
+    let addr = Address { base: Operand::Imm(0), offset: 0 };
+    let (order, proxy, space, src) = (StoreOrder::Weak, Proxy::Generic, Space::Global, vec![Operand::Imm(0)]);
+    let op = Op::Store { order, proxy, space, ty: Ty::U(32), addr, src };
+    step.emit(Item::Op { op: Box::new(op), touches: vec![touch] })?;
+    step.emit(Item::Label(on))
 }
 
 fn choose(
@@ -158,10 +196,13 @@ pub(super) fn store(
     (values, regs): (&[Val], &[Option<Reg>]),
     address: &Val,
 ) -> Result<(), Refusal> {
-    let Place::In(mem, at) = step.place(access.space, address)? else { return Ok(()) };
     if access.strong {
         return step.abstain("a store with this combination of qualifiers");
     }
+    if loose(step, true, None, address)? {
+        return Ok(());
+    }
+    let Place::In(mem, at) = step.place(access.space, address)? else { return Ok(()) };
     let line = step.line();
     let whole = access.bytes(step)?;
     if !matches!(mem, Mem::Shared(_)) && lanes(step.mask).any(|l| asked(step, mem, at.get(l), whole)) {
@@ -181,6 +222,8 @@ pub(super) fn store(
         let start = step.shared_offset(one + u64::from(bytes * i))?;
         let content = match value {
             Val::Known(l) if bytes <= 8 => l.one(step.mask).map_or(Content::Opaque, Content::Known),
+            // What one lane hands on, such as what its atomic operation has read.
+            Val::Based(Base::Register(_), _) if bytes <= 8 && step.mask.is_power_of_two() => Content::Held,
             _ => Content::Opaque,
         };
         let stored = Stored { cta, at: start, bytes, content, line };
@@ -188,25 +231,32 @@ pub(super) fn store(
         step.warp.out.stores.push(stored);
         words.push((start, content));
     }
+    let alike = || numbers_of_all(step, (values, regs), (cta, one, bytes));
+    let (numbers, several) = match numbers {
+        Some(numbers) => (Some(numbers), several),
+        None => (alike(), true),
+    };
     let agreed = numbers.filter(|_| several && step.relies(Practice::OneValue));
-    if !words.iter().any(|w| step.round().heap.wanted(cta, w.0, bytes)) {
+    let data = words.iter().all(|w| w.1 == Content::Opaque);
+    if data || !words.iter().any(|w| step.round().heap.wanted(cta, w.0, bytes)) {
         let by = Spread { at: Lanes::Same(one), bytes: u64::from(whole), mask: step.mask };
         let touch = Touch::spread(mem, Kind::Data, vec![by]);
         let manner = agreed.map_or_else(|| unknown(step, (values, regs), &at, whole), Manner::Agreed);
         return step.emit(Item::Data { write: true, manner, touch });
     }
-    for (start, content) in words {
+    for (n, (start, content)) in words.into_iter().enumerate() {
         let kind = if agreed.is_some() { Kind::Agreed } else { Kind::Word };
         let touch = Touch::one(mem, u64::from(start), bytes, kind);
+        let ty = step.untyped(access.ty)?;
         let value = match content {
-            Content::Known(v) => i128::from(v),
-            _ => 0,
+            Content::Known(v) => Operand::Imm(i128::from(v)),
+            Content::Held => operand_left(step, &values[n], ty, HANDED + n)?.unwrap_or(Operand::Imm(0)),
+            Content::Allocation | Content::Opaque => Operand::Imm(strange(ty)),
         };
         let space = if cta == step.warp.here.cta { Space::SharedCta } else { Space::SharedCluster };
         let order = if agreed.is_some() { StoreOrder::Relaxed(AGREED) } else { StoreOrder::Weak };
         let addr = Address { base: Operand::Imm(0), offset: 0 };
-        let ty = step.untyped(access.ty)?;
-        let src = vec![Operand::Imm(value)];
+        let src = vec![value];
         let op = Op::Store { order, proxy: Proxy::Generic, space, ty, addr, src };
         step.emit(Item::Op { op: Box::new(op), touches: vec![touch] })?;
     }
@@ -218,6 +268,37 @@ fn one_value(step: &Executing<'_, '_>, values: &[Val], at: &Lanes, bytes: u32) -
     at.one(step.mask).filter(|_| bytes <= 8)?;
     let one = |value: &Val| value.known()?.one(step.mask).map(i128::from);
     values.iter().map(one).collect()
+}
+
+/// What stands for the numbers of a store that are not known, if other warps of the CTA store there by the same line, and all of
+/// them surely store the same, once.
+fn numbers_of_all(
+    step: &Executing<'_, '_>,
+    (values, regs): (&[Val], &[Option<Reg>]),
+    (cta, at, bytes): (u32, u64, u32),
+) -> Option<Vec<i128>> {
+    let (round, line) = (step.round(), step.line());
+    let once = round.flow.around[step.state.pc].is_empty() && step.mask == u32::MAX;
+    let stored = Stored { cta, at: u32::try_from(at).ok()?, bytes, content: Content::Opaque, line };
+    let others = round.heap.others(&stored, step.warp.out.warp);
+    if !round.launch.is_flat()
+        || !once
+        || others.is_empty()
+        || others.iter().any(|w| w >> 8 != step.warp.here.cta)
+    {
+        return None;
+    }
+    let equal = round.equal.get_or_init(|| Equal::new(round.kernel, true));
+    let thread = |warp: u32, lane: usize| (warp & 0xff) as usize * 32 + lane;
+    let own = step.warp.out.warp;
+    let all = || others.iter().copied().chain([own]).flat_map(|w| lanes(u32::MAX).map(move |l| thread(w, l)));
+    let first = thread(own, 0);
+    let same = |(value, reg): (&Val, &Option<Reg>)| match value {
+        Val::Known(_) => false,
+        _ => reg.is_some_and(|r| all().all(|t| equal.same(r, first, t))),
+    };
+    let alike = values.iter().zip(regs).all(same);
+    alike.then(|| vec![strange(Ty::U(32)) ^ i128::from(line); values.len()])
 }
 
 /// How numbers are stored that are not known: whether lanes that write one byte surely write the same.
@@ -241,7 +322,7 @@ fn holds_same(
     (a, b): (usize, usize),
 ) -> bool {
     let round = step.round();
-    let equal = || round.equal.get_or_init(|| Equal::new(round.kernel));
+    let equal = || round.equal.get_or_init(|| Equal::new(round.kernel, round.launch.is_flat()));
     let one = |(value, reg): (&Val, &Option<Reg>)| match value {
         Val::Known(l) => l.get(a) == l.get(b),
         _ => reg.is_some_and(|r| equal().same(r, a, b)),
@@ -280,6 +361,33 @@ fn store_asked(
     let (order, proxy, space, ty) = (StoreOrder::Weak, Proxy::Generic, Space::Global, access.ty);
     let op = Op::Store { order, proxy, space, ty, addr, src };
     step.emit(Item::Op { op: Box::new(op), touches: vec![touch] })
+}
+
+/// Runs an access whose address data decides: one somewhere in its memory. Of a weak one it is not known whether it meets
+/// another one of that kind. Whether there is such an access.
+pub(super) fn loose(
+    step: &mut Executing<'_, '_>,
+    write: bool,
+    strong: Option<Scope>,
+    address: &Val,
+) -> Result<bool, Refusal> {
+    let Some((mem, start, end)) = step.somewhere(address) else { return Ok(false) };
+    let touch = Touch { mem, ranges: vec![(start, end)], kind: Kind::Data, by: Vec::new() };
+    let line = step.line();
+    if write {
+        step.overwritten(&touch)?;
+        if mem.cta().is_none() && step.round().heap.asked(mem, start, end) {
+            step.warp.out.opaque.insert((mem, start, end));
+        }
+    }
+    if strong.is_none() {
+        step.warp.out.loose.insert((line, mem.cta().is_none()));
+    }
+    let why = step.warp.reason(address);
+    step.note(format!("line {line} accesses any place of its memory: which one depends on {why}"));
+    let manner = strong.map_or(Manner::Weak, Manner::Relaxed);
+    step.emit(Item::Data { write, manner, touch })?;
+    Ok(true)
 }
 
 /// Reads or writes this many bytes of data at the address of each lane.

@@ -5,6 +5,7 @@
 use super::{Executing, Made, Then};
 use crate::Refusal;
 use crate::specialise::known::value::{Base, Lanes, Val};
+use crate::specialise::practice::Practice;
 use crate::specialise::touch::Kind;
 use moire_program::ir::*;
 
@@ -50,6 +51,17 @@ pub(super) fn bar(step: &mut Executing<'_, '_>, op: Op) -> Result<Then, Refusal>
 
 pub(super) fn mbarrier(step: &mut Executing<'_, '_>, m: &Mbarrier) -> Result<Then, Refusal> {
     let address = step.address(&m.addr);
+    let groups = step.alike(&address);
+    if groups.len() > 1 && m.dst().is_none_or(|dst| !step.matters(dst)) {
+        // Lanes with mbarriers of their own.
+        groups.into_iter().try_for_each(|lanes| mbarrier(&mut step.only(lanes), m).map(drop))?;
+        return Ok(Then::Next);
+    }
+    let several = step.mask.count_ones() > 1 && matches!(m.op, MbarrierOp::Init { .. });
+    if several && step.relies(Practice::OneValue) {
+        let first = step.mask & step.mask.wrapping_neg();
+        return mbarrier(&mut step.only(first), m);
+    }
     let touch = step.shared(m.space, &address, MBARRIER_BYTES, Kind::Barrier)?;
     let mut new = m.clone();
     let mut made = Made::default();

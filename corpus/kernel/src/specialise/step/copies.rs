@@ -15,6 +15,13 @@ use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
 
 pub(super) fn copy(step: &mut Executing<'_, '_>, op: &AsyncCopy) -> Result<Then, Refusal> {
+    if let AsyncCopy::Bulk(bulk) = op
+        && let Some(groups) = apart(step, bulk)
+    {
+        // Lanes with addresses of their own.
+        groups.into_iter().try_for_each(|lanes| copy(&mut step.only(lanes), op).map(drop))?;
+        return Ok(Then::Next);
+    }
     let mut made = Made::default();
     let mut new = op.clone();
     match &mut new {
@@ -34,6 +41,14 @@ pub(super) fn copy(step: &mut Executing<'_, '_>, op: &AsyncCopy) -> Result<Then,
         AsyncCopy::Remote(write) => return remote(step, write),
     }
     step.leave(Op::AsyncCopy(new), made)
+}
+
+/// The lanes by the addresses of their copies, if these differ.
+fn apart(step: &Executing<'_, '_>, bulk: &BulkCopy) -> Option<Vec<u32>> {
+    let ends = [&bulk.dst, &bulk.src].into_iter();
+    let ends = ends.filter_map(|end| if let BulkEnd::Bytes { addr, .. } = end { Some(addr) } else { None });
+    let groups = ends.map(|addr| step.alike(&step.address(addr)));
+    groups.into_iter().find(|groups| groups.len() > 1)
 }
 
 fn bulk(step: &mut Executing<'_, '_>, bulk: &mut BulkCopy, made: &mut Made) -> Result<(), Refusal> {

@@ -8,8 +8,8 @@ use moire_isa::kinds::{BinaryForm, MatchForm, Num, ReduxOp, ReduxTy, ShflMode, V
 use moire_isa::{Redux, Shfl, Value, Vote};
 
 pub(super) fn shuffled(step: &Executing<'_, '_>, shfl: &Shfl) -> Option<Vec<Val>> {
-    let source = step.read(&shfl.a);
-    let Val::Known(by) = step.read(&shfl.b) else { return None };
+    let (given, known) = (step.read(&shfl.a), step.read(&shfl.b));
+    let Val::Known(by) = known else { return None };
     let Val::Known(clamp) = step.read(&shfl.c) else { return None };
     let mode = shfl.mode;
     // The lane that the value comes from, and whether it is in range: otherwise the lane keeps its own.
@@ -28,10 +28,11 @@ pub(super) fn shuffled(step: &Executing<'_, '_>, shfl: &Shfl) -> Option<Vec<Val>
         (usize::try_from(j).ok().filter(|_| inside).unwrap_or(l), inside)
     };
     let from = |l: usize| source_of(l).0;
-    let value = match &source {
+    let givers = lanes(step.mask).fold(0, |all, l| all | 1 << from(l));
+    let value = match &given.of(givers) {
         Val::Known(s) => Val::Known(Lanes::from_fn(|l| s.get(from(l)))),
         Val::Based(b, s) => Val::Based(*b, Lanes::from_fn(|l| s.get(from(l)))),
-        Val::Unknown(_) => return None,
+        Val::Unknown(_) | Val::Parted(..) => return None,
     };
     let all = lanes(step.mask).all(|l| step.mask >> from(l) & 1 == 1);
     let inside = Lanes::from_fn(|l| u64::from(source_of(l).1));

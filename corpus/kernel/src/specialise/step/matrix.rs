@@ -47,7 +47,7 @@ pub(super) fn matrix_of(
         step.note(text);
     }
     let mem = Mem::Shared(step.warp.here.cta);
-    let mut touch = Touch { mem, ranges, kind: Kind::Async, by: Vec::new() };
+    let mut touch = Touch { mem, ranges, kind: Kind::Matrix, by: Vec::new() };
     touch.join();
     let bytes = step.shared_offset(touch.bytes())?;
     Ok(Descriptor::Range { addr: made.touch(touch), bytes })

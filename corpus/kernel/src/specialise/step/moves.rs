@@ -1,7 +1,7 @@
 //! Runs loads and stores that litmus texts do not have: of parameters, constants, local memory and matrices, vectors of
 //! updates, and ranges.
 
-use super::access::{Access, data, load, moved, store};
+use super::access::{Access, data, load, loose, moved, store};
 use super::place::Place;
 use super::remote::remote_of;
 use super::{Executing, Then};
@@ -113,7 +113,9 @@ pub(super) fn updated(
     };
     let scope = scope.map_or(Scope::Gpu, ptx::scope);
     let address = step.at(addr);
-    if let Place::In(mem, at) = step.place(space, &address)? {
+    if !loose(step, true, Some(scope), &address)?
+        && let Place::In(mem, at) = step.place(space, &address)?
+    {
         moved(step, (true, Manner::Relaxed(scope)), mem, &at, bytes)?;
     }
     let unknown = Val::Unknown(Why::Loaded(statement.line));

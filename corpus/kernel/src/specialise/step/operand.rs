@@ -15,7 +15,7 @@ const GRID_WORKSPACE: u64 = 0x1e00_0000_0000;
 impl Executing<'_, '_> {
     pub(super) fn value(&self, operand: Operand) -> Val {
         match operand {
-            Operand::Reg(r) => self.state.env[r.index()].clone(),
+            Operand::Reg(r) => self.state.env[r.index()].of(self.mask),
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -52,7 +52,7 @@ impl Executing<'_, '_> {
     pub(super) fn read(&self, value: &Value) -> Val {
         let unknown = Val::Unknown(Why::Computed(self.line()));
         match value {
-            Value::Reg(_) => ptx::reg(value).map_or(unknown, |r| self.state.env[r.index()].clone()),
+            Value::Reg(_) => ptx::reg(value).map_or(unknown, |r| self.state.env[r.index()].of(self.mask)),
             Value::Imm(n) => Val::same(n.cast_unsigned()),
             Value::Symbol(index, offset) => match u16::try_from(*index) {
                 Ok(symbol) => self.symbol(symbol).add(&Lanes::Same(offset.cast_unsigned())),

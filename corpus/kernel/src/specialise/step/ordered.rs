@@ -1,6 +1,6 @@
 //! Runs ordered and atomic accesses. They stay in the residual program, and the exploration knows their values.
 
-use super::access::moved;
+use super::access::{loose, moved};
 use super::followed::operand_left;
 use super::place::Place;
 use super::{Executing, Made, Then};
@@ -80,6 +80,13 @@ pub(super) fn update(step: &mut Executing<'_, '_>, op: &Op) -> Result<Then, Refu
         return Ok(Then::Next);
     };
     let address = step.address(addr);
+    if *order == RmwOrder::Relaxed && loose(step, true, Some(*scope), &address)? {
+        if let Some(dst) = dst {
+            let line = step.line();
+            step.set(*dst, Val::Unknown(Why::Loaded(line)));
+        }
+        return Ok(Then::Next);
+    }
     if *order == RmwOrder::Relaxed
         && let Some((mem, at)) = apart(step, *space, &address)?
     {

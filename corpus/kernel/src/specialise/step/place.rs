@@ -3,7 +3,8 @@
 use super::Executing;
 use crate::Refusal;
 use crate::specialise::known::map::{LOCALS, PARAMS, RANK_SHIFT, SHARED_WINDOW};
-use crate::specialise::known::value::{Base, Lanes, Val};
+use crate::specialise::known::region::Regions;
+use crate::specialise::known::value::{Base, Lanes, Val, Why, lanes};
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::Space;
 
@@ -20,6 +21,38 @@ impl Executing<'_, '_> {
     /// The CTA with this rank in the cluster.
     fn peer(&self, rank: u64) -> Option<u32> {
         usize::try_from(rank).ok().and_then(|r| self.warp.here.peers.get(r)).copied()
+    }
+
+    fn regions(&self) -> &Regions {
+        let round = self.round();
+        round.regions.get_or_init(|| Regions::new(round.kernel, round.map))
+    }
+
+    /// Whether a guard depends on what this statement loads.
+    pub(super) fn steers(&self) -> bool {
+        self.regions().steering.contains(&self.state.pc)
+    }
+
+    /// The bytes among which those of an access are whose address data decides.
+    pub(super) fn somewhere(&self, value: &Val) -> Option<(Mem, u64, u64)> {
+        let Val::Unknown(Why::Loaded(_) | Why::Computed(_)) = value else { return None };
+        let (mem, start, end) = *self.regions().of.get(&self.state.pc)?;
+        let own = if mem.cta().is_some() { Mem::Shared(self.warp.here.cta) } else { mem };
+        Some((own, start, end))
+    }
+
+    /// The lanes of the step by what they have: a mask for each value, or one if the value is not known.
+    pub(super) fn alike(&self, value: &Val) -> Vec<u32> {
+        let (Val::Known(each) | Val::Based(_, each)) = value else { return vec![self.mask] };
+        let mut out: Vec<(u64, u32)> = Vec::new();
+        for lane in lanes(self.mask) {
+            let own = each.get(lane);
+            match out.iter_mut().find(|(value, _)| *value == own) {
+                Some((_, mask)) => *mask |= 1 << lane,
+                None => out.push((own, 1 << lane)),
+            }
+        }
+        out.into_iter().map(|(_, mask)| mask).collect()
     }
 
     /// The place of an address in a state space.

@@ -4,15 +4,19 @@ use super::loaded::{loaded, waited};
 use super::matrix::matrix_at;
 use super::{Executing, Made, Then};
 use crate::Refusal;
+use crate::specialise::columns::FIRST_COLUMN;
 use crate::specialise::item::Content;
 use crate::specialise::known::value::{Base, Val, Why};
 use crate::specialise::touch::{Kind, Mem};
 use moire_program::ir::*;
 use moire_program::tensor::{InstructionDescriptor, copied_extent, factor_extent};
 
-/// Resolves an address in tensor memory.
-fn in_tensor(step: &Executing<'_, '_>, addr: &Address) -> Result<Address, Refusal> {
+/// Resolves an address in tensor memory. A number is one in an allocation of all columns (`columns`).
+fn in_tensor(step: &mut Executing<'_, '_>, addr: &Address) -> Result<Address, Refusal> {
     let value = step.address(addr);
+    if let Some(at) = value.known().and_then(|l| l.one(step.mask)) {
+        return Ok(Address { base: Operand::Imm(numbered(step, at)), offset: 0 });
+    }
     if let Val::Based(Base::Register(r), l) = &value
         && let Some(offset) = l.one(step.mask)
     {
@@ -21,6 +25,13 @@ fn in_tensor(step: &Executing<'_, '_>, addr: &Address) -> Result<Address, Refusa
         return Ok(Address { base: Operand::Reg(Reg(*r)), offset });
     }
     step.abstain(format!("an address in tensor memory that depends on {}", step.warp.reason(&value)))
+}
+
+/// An address that is a number, as a residual program has it.
+fn numbered(step: &mut Executing<'_, '_>, at: u64) -> i128 {
+    let line = step.line();
+    step.warp.out.numbered.get_or_insert(line);
+    i128::from(at & 0xffff_ffff) + FIRST_COLUMN
 }
 
 pub(super) fn tensor(step: &mut Executing<'_, '_>, op: &Tcgen05) -> Result<Then, Refusal> {
@@ -39,15 +50,14 @@ pub(super) fn tensor(step: &mut Executing<'_, '_>, op: &Tcgen05) -> Result<Then,
         }
         Tcgen05::Dealloc { addr, columns, .. } => {
             let value = step.value(*addr);
-            *addr = step.operand_of(&value).map_or_else(
-                || {
-                    step.abstain(format!(
-                        "an address in tensor memory that depends on {}",
-                        step.warp.reason(&value)
-                    ))
-                },
-                Ok,
-            )?;
+            *addr = match step.operand_of(&value) {
+                Some(Operand::Imm(at)) => Operand::Imm(numbered(step, u64::try_from(at).unwrap_or(0))),
+                Some(register) => register,
+                None => {
+                    let why = step.warp.reason(&value);
+                    return step.abstain(format!("an address in tensor memory that depends on {why}"));
+                }
+            };
             *columns = step.number(*columns, "a number of columns")?;
         }
         Tcgen05::Load(load) => {
@@ -87,6 +97,28 @@ pub(super) fn tensor(step: &mut Executing<'_, '_>, op: &Tcgen05) -> Result<Then,
     step.leave(Op::Tcgen05(new), made)
 }
 
+/// The mask of the lanes of `d` that a product leaves alone. If it is not known, the product is taken to write all lanes: what
+/// conflicts with fewer of them conflicts with all, and nothing is ordered by the mask.
+fn lanes_off(step: &mut Executing<'_, '_>, mma: &mut Mma) -> Result<(), Refusal> {
+    let known = |r: &Reg| step.state.env[r.index()].known()?.one(step.mask);
+    let all: Option<Vec<u64>> = mma.lanes_off.iter().map(known).collect();
+    let all = all.unwrap_or_else(|| {
+        step.note("which lanes a product leaves alone is not known: it is taken to write all");
+        Vec::new()
+    });
+    if all.iter().all(|v| *v == 0) {
+        let zero = step.warp.spare(0)?;
+        mma.lanes_off.iter_mut().for_each(|r| *r = zero);
+        return Ok(());
+    }
+    for (n, (reg, value)) in mma.lanes_off.iter_mut().zip(all).enumerate() {
+        *reg = step.slot(n)?;
+        let src = Operand::Imm(i128::from(value & 0xffff_ffff));
+        step.leave_op(Op::Mov { ty: Ty::B(32), dst: *reg, src })?;
+    }
+    Ok(())
+}
+
 fn product(step: &mut Executing<'_, '_>, mma: &mut Mma, made: &mut Made) -> Result<(), Refusal> {
     mma.d = in_tensor(step, &mma.d)?;
     let ProductShape::Packed(word) = mma.shape else {
@@ -116,24 +148,7 @@ fn product(step: &mut Executing<'_, '_>, mma: &mut Mma, made: &mut Made) -> Resu
         scales.a = in_tensor(step, &scales.a)?;
         scales.b = in_tensor(step, &scales.b)?;
     }
-    if !mma.lanes_off.is_empty() {
-        let all: Option<Vec<u64>> =
-            mma.lanes_off.iter().map(|r| step.state.env[r.index()].known()?.one(step.mask)).collect();
-        match all {
-            Some(all) if all.iter().all(|v| *v == 0) => {
-                let zero = step.warp.spare(0)?;
-                mma.lanes_off.iter_mut().for_each(|r| *r = zero);
-            }
-            Some(all) => {
-                for (n, (reg, value)) in mma.lanes_off.iter_mut().zip(all).enumerate() {
-                    *reg = step.slot(n)?;
-                    let src = Operand::Imm(i128::from(value & 0xffff_ffff));
-                    step.leave_op(Op::Mov { ty: Ty::B(32), dst: *reg, src })?;
-                }
-            }
-            None => return step.abstain("a mask of lanes of a product that is not known"),
-        }
-    }
+    lanes_off(step, mma)?;
     if let EnableInput::When(guard) = mma.input {
         let value = &step.state.env[guard.reg.index()];
         let Some(on) = value.known().and_then(|l| l.one(step.mask)) else {

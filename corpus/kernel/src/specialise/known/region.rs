@@ -1,0 +1,137 @@
+//! Where an address points that data decides: somewhere in the variable or the memory of the parameter from which it is
+//! computed.
+//!
+//! An address is a sum of a pointer and numbers. The pointer is followed backwards through moves, additions and conversions, over
+//! every definition that reaches the access. Where it comes from one variable or one parameter alone, the access is one
+//! somewhere in there: what leaves its object is undefined (PTX ISA 9.2, 6.4).
+
+use super::depends::Slices;
+use super::map::Map;
+use super::strides::{address, loaded};
+use crate::ptx::{self, Kernel, Sort, Statement, Sum, Variable, What, sort};
+use crate::specialise::touch::Mem;
+use moire_isa::Value;
+use moire_isa::kinds::{BinaryForm, TernaryForm};
+use moire_program::ir::{AluOp, Op, Operand, Reg};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most pairs of a place and a register that are visited.
+const VISITS: usize = 1 << 10;
+/// The end of the memory of a parameter or of a variable in global memory.
+const END: u64 = 1 << 40;
+
+/// Where a pointer comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Origin {
+    Param(u16),
+    Symbol(u32),
+}
+
+/// What a definition adds up.
+enum Sums {
+    /// Registers, one of which may be a pointer, and symbols.
+    Of(Vec<Reg>, Vec<u32>),
+    /// A parameter.
+    Param(u16),
+    /// No pointer.
+    Number,
+}
+
+/// What is known of the accesses of a kernel without running it.
+pub(crate) struct Regions {
+    /// For each access the memory that its address points into, and the bytes there. Shared memory is that of CTA 0.
+    pub(crate) of: BTreeMap<usize, (Mem, u64, u64)>,
+    /// The loads that some guard depends on.
+    pub(crate) steering: BTreeSet<usize>,
+}
+
+impl Regions {
+    pub(crate) fn new(kernel: &Kernel, map: &Map) -> Regions {
+        let slices = Slices::new(kernel);
+        let all = || kernel.body.iter().enumerate();
+        let of = all().filter_map(|(pc, s)| Some((pc, region(kernel, &slices, map, (pc, address(s)?.1))?)));
+        let guards = all().filter_map(|(pc, s)| Some((pc, s.guard?.reg)));
+        Regions { of: of.collect(), steering: slices.loads(guards.collect()) }
+    }
+}
+
+fn region(
+    kernel: &Kernel,
+    slices: &Slices<'_>,
+    map: &Map,
+    (pc, reg): (usize, Reg),
+) -> Option<(Mem, u64, u64)> {
+    let mut found: BTreeSet<Origin> = BTreeSet::new();
+    let (mut work, mut seen) = (vec![(pc, reg)], BTreeSet::new());
+    while let Some(at) = work.pop() {
+        if !seen.insert(at) {
+            continue;
+        }
+        if seen.len() > VISITS {
+            return None;
+        }
+        for definition in slices.reaching(at.0, at.1) {
+            match sums(kernel, &kernel.body[definition]) {
+                Sums::Of(regs, symbols) => {
+                    found.extend(symbols.into_iter().map(Origin::Symbol));
+                    work.extend(regs.into_iter().map(|r| (definition, r)));
+                }
+                Sums::Param(n) => drop(found.insert(Origin::Param(n))),
+                Sums::Number => {}
+            }
+        }
+    }
+    let one = found.pop_first().filter(|_| found.is_empty())?;
+    match one {
+        Origin::Param(n) => Some((Mem::Param(n), 0, END)),
+        Origin::Symbol(n) => match kernel.variables.get(n as usize)? {
+            Variable::Shared { bytes: Some(bytes), .. } => {
+                let start = (*map.at.get(n as usize)?)?;
+                Some((Mem::Shared(0), start, start + u64::from(*bytes)))
+            }
+            Variable::Global => Some((Mem::Variable(u16::try_from(n).ok()?), 0, END)),
+            Variable::Shared { bytes: None, .. } | Variable::Local { .. } | Variable::Param(_) => None,
+        },
+    }
+}
+
+fn sums(kernel: &Kernel, statement: &Statement) -> Sums {
+    match &statement.what {
+        What::Core(op) => core(op),
+        What::Plain(instr) => match sort(instr) {
+            Sort::Load(_) => match loaded(kernel, statement) {
+                Some((n, 0)) => Sums::Param(n),
+                _ => Sums::Number,
+            },
+            Sort::Computes(sum) => match sum {
+                Sum::Mov(_) | Sum::Selp(_) | Sum::Cvt(_) | Sum::Cvta(_) => of(&ptx::sources(instr)),
+                Sum::Binary(i) if i.form == BinaryForm::Add => of(&[i.a, i.b]),
+                Sum::Binary(i) if i.form == BinaryForm::Sub => of(&[i.a]),
+                Sum::Ternary(i) if i.form == TernaryForm::Mad => of(&[i.c]),
+                _ => Sums::Number,
+            },
+            _ => Sums::Number,
+        },
+        What::Branch { .. } | What::Table { .. } | What::Exit => Sums::Number,
+    }
+}
+
+fn of(values: &[Value]) -> Sums {
+    let symbol = |v: &Value| if let Value::Symbol(n, _) = v { Some(*n) } else { None };
+    Sums::Of(values.iter().filter_map(ptx::reg).collect(), values.iter().filter_map(symbol).collect())
+}
+
+fn core(op: &Op) -> Sums {
+    let mut all: Vec<Operand> = Vec::new();
+    if let Op::Mov { src: a, .. } | Op::Alu { op: AluOp::Sub, a, .. } = op {
+        all.push(*a);
+    } else if let Op::Selp { a, b, .. } | Op::Alu { op: AluOp::Add, a, b, .. } = op {
+        all.extend([*a, *b]);
+    }
+    let reg = |o: &Operand| if let Operand::Reg(r) = o { Some(*r) } else { None };
+    let symbol = |o: &Operand| if let Operand::Address(s) = o { Some(u32::from(s.0)) } else { None };
+    match all.is_empty() {
+        true => Sums::Number,
+        false => Sums::Of(all.iter().filter_map(reg).collect(), all.iter().filter_map(symbol).collect()),
+    }
+}
