@@ -326,7 +326,7 @@ fn doubted_by_data(explored: &mut Explored, loose: &BTreeSet<(u32, bool)>) {
     let lines: BTreeSet<u32> = wrong.iter().flatten().map(|p| p.1).collect();
     let lines: Vec<String> = lines.iter().map(u32::to_string).collect();
     let why = format!("whether accesses to places that data decides meet (line {})", lines.join(", "));
-    explored.judgement = undecided(Verdict::Abstained(why));
+    (explored.judgement, explored.second) = (undecided(Verdict::Abstained(why)), None);
 }
 
 /// Abstains from what is clean.

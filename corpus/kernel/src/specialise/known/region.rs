@@ -6,12 +6,13 @@
 //! somewhere in there: what leaves its object is undefined (PTX ISA 9.2, 6.4).
 
 use super::depends::Slices;
+use super::flow::effects;
 use super::map::Map;
 use super::strides::{address, loaded};
 use crate::ptx::{self, Kernel, Sort, Statement, Sum, Variable, What, sort};
 use crate::specialise::touch::Mem;
-use moire_isa::Value;
 use moire_isa::kinds::{BinaryForm, TernaryForm};
+use moire_isa::{Instr, Value};
 use moire_program::ir::{AluOp, Op, Operand, Reg};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,6 +36,8 @@ enum Sums {
     Param(u16),
     /// No pointer.
     Number,
+    /// Perhaps a pointer, and nobody knows whose: 64 bits that were loaded, or computed in another way.
+    Hidden,
 }
 
 /// What is known of the accesses of a kernel without running it.
@@ -49,7 +52,11 @@ impl Regions {
     pub(crate) fn new(kernel: &Kernel, map: &Map) -> Regions {
         let slices = Slices::new(kernel);
         let all = || kernel.body.iter().enumerate();
-        let of = all().filter_map(|(pc, s)| Some((pc, region(kernel, &slices, map, (pc, address(s)?.1))?)));
+        let of = all().filter_map(|(pc, s)| {
+            let (shared, reg) = address(s)?;
+            let found = region(kernel, &slices, map, (pc, reg))?;
+            (!shared || found.0.cta().is_some()).then_some((pc, found))
+        });
         let guards = all().filter_map(|(pc, s)| Some((pc, s.guard?.reg)));
         Regions { of: of.collect(), steering: slices.loads(guards.collect()) }
     }
@@ -78,6 +85,7 @@ fn region(
                 }
                 Sums::Param(n) => drop(found.insert(Origin::Param(n))),
                 Sums::Number => {}
+                Sums::Hidden => return None,
             }
         }
     }
@@ -96,24 +104,36 @@ fn region(
 }
 
 fn sums(kernel: &Kernel, statement: &Statement) -> Sums {
+    let eight = |r: &Reg| kernel.types.get(r.index()).is_none_or(|t| t.bytes() >= 8);
+    let wide = effects(statement).0.iter().any(eight);
     match &statement.what {
-        What::Core(op) => core(op),
+        What::Core(op) => core(op, wide),
         What::Plain(instr) => match sort(instr) {
+            Sort::Computes(sum) => {
+                summed(instr, sum).unwrap_or(if wide { Sums::Hidden } else { Sums::Number })
+            }
+            _ if !wide => Sums::Number,
             Sort::Load(_) => match loaded(kernel, statement) {
                 Some((n, 0)) => Sums::Param(n),
-                _ => Sums::Number,
+                _ => Sums::Hidden,
             },
-            Sort::Computes(sum) => match sum {
-                Sum::Mov(_) | Sum::Selp(_) | Sum::Cvt(_) | Sum::Cvta(_) => of(&ptx::sources(instr)),
-                Sum::Binary(i) if i.form == BinaryForm::Add => of(&[i.a, i.b]),
-                Sum::Binary(i) if i.form == BinaryForm::Sub => of(&[i.a]),
-                Sum::Ternary(i) if i.form == TernaryForm::Mad => of(&[i.c]),
-                _ => Sums::Number,
-            },
-            _ => Sums::Number,
+            _ => Sums::Hidden,
         },
         What::Branch { .. } | What::Table { .. } | What::Exit => Sums::Number,
     }
+}
+
+/// The operands of a sum, of which one may be a pointer. Products and shifts are none.
+fn summed(instr: &Instr, sum: Sum<'_>) -> Option<Sums> {
+    Some(match sum {
+        Sum::Mov(_) | Sum::Selp(_) | Sum::Cvt(_) | Sum::Cvta(_) => of(&ptx::sources(instr)),
+        Sum::Binary(i) if i.form == BinaryForm::Add => of(&[i.a, i.b]),
+        Sum::Binary(i) if i.form == BinaryForm::Sub => of(&[i.a]),
+        Sum::Binary(i) if matches!(i.form, BinaryForm::Mul | BinaryForm::Shl) => Sums::Number,
+        Sum::Ternary(i) if i.form == TernaryForm::Mad => of(&[i.c]),
+        Sum::Setp(_) => Sums::Number,
+        _ => return None,
+    })
 }
 
 fn of(values: &[Value]) -> Sums {
@@ -121,7 +141,7 @@ fn of(values: &[Value]) -> Sums {
     Sums::Of(values.iter().filter_map(ptx::reg).collect(), values.iter().filter_map(symbol).collect())
 }
 
-fn core(op: &Op) -> Sums {
+fn core(op: &Op, wide: bool) -> Sums {
     let mut all: Vec<Operand> = Vec::new();
     if let Op::Mov { src: a, .. } | Op::Alu { op: AluOp::Sub, a, .. } = op {
         all.push(*a);
@@ -131,6 +151,7 @@ fn core(op: &Op) -> Sums {
     let reg = |o: &Operand| if let Operand::Reg(r) = o { Some(*r) } else { None };
     let symbol = |o: &Operand| if let Operand::Address(s) = o { Some(u32::from(s.0)) } else { None };
     match all.is_empty() {
+        true if wide && !matches!(op, Op::Alu { op: AluOp::Mul | AluOp::Shl, .. }) => Sums::Hidden,
         true => Sums::Number,
         false => Sums::Of(all.iter().filter_map(reg).collect(), all.iter().filter_map(symbol).collect()),
     }

@@ -94,7 +94,9 @@ fn load_word(
         let allocated = contents.contains(&Content::Allocation);
         let contents = if allocated { [Content::Allocation].into() } else { contents };
         let data = contents.contains(&Content::Opaque);
-        let held = contents.contains(&Content::Held) && (!data || step.steers());
+        // Only data of four bytes and more is told from numbers.
+        let told = bytes >= 4 && step.steers();
+        let held = contents.contains(&Content::Held) && (!data || told);
         if !held && (data || contents.len() > WAYS) || ways.len() > 1 {
             return Ok(None);
         }
@@ -223,7 +225,9 @@ pub(super) fn store(
         let content = match value {
             Val::Known(l) if bytes <= 8 => l.one(step.mask).map_or(Content::Opaque, Content::Known),
             // What one lane hands on, such as what its atomic operation has read.
-            Val::Based(Base::Register(_), _) if bytes <= 8 && step.mask.is_power_of_two() => Content::Held,
+            Val::Based(Base::Register(_), _) if matches!(bytes, 4 | 8) && step.mask.is_power_of_two() => {
+                Content::Held
+            }
             _ => Content::Opaque,
         };
         let stored = Stored { cta, at: start, bytes, content, line };

@@ -31,6 +31,7 @@ fn in_tensor(step: &mut Executing<'_, '_>, addr: &Address) -> Result<Address, Re
 fn numbered(step: &mut Executing<'_, '_>, at: u64) -> i128 {
     let line = step.line();
     step.warp.out.numbered.get_or_insert(line);
+    step.note("an address in tensor memory is a number: the only allocation of the CTA has all columns and starts at 0");
     i128::from(at & 0xffff_ffff) + FIRST_COLUMN
 }
 
