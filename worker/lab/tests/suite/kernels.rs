@@ -11,9 +11,6 @@ use moire_program::text::expectations;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Outside modules that we abstain from, each with the reason. The list may only shrink. `*` stands for all modules.
-const ABSTAINS: &[(&str, &str)] = &[];
-
 /// Outside modules that their folder calls clean, with our verdict. In 12 the address of a store depends only on the
 /// thread's number in its CTA, so threads of both CTAs store different values to the same words of global memory. In 14
 /// products of all kinds have one accumulator, which is correct only under TQ11=B. In 15 there is no wait between stores
@@ -147,11 +144,9 @@ fn outside_modules_have_the_verdict_of_their_folder() {
             let name = stem(&path);
             let got = verdicts(&path, BTreeMap::new(), &Variants::new());
             let hazard = HAZARDS.iter().find(|h| name.starts_with(h.0)).map(|h| h.1);
-            let abstains = ABSTAINS.iter().find(|a| name == a.0 || a.0 == "*");
-            let right = match (abstains, hazard) {
-                (Some((_, why)), _) => got.starts_with("abstained") && got.contains(why),
-                (None, Some(want)) => got.split(", ").any(|g| g == want),
-                (None, None) => {
+            let right = match hazard {
+                Some(want) => got.split(", ").any(|g| g == want),
+                None => {
                     let open = OPEN.iter().find(|o| o.0 == name);
                     got == open.map_or("clean", |o| o.1)
                 }
