@@ -200,10 +200,13 @@ impl Judge<'_> {
             true => self.more(&mut search)?,
             false => Covered::default(),
         };
+        let never = search.never();
         more.taken.extend(search.taken());
         let (smaller, largest) = tried.split_at_mut(tried.len() - 1);
         let largest = &mut largest[0].launch;
         largest.covers(smaller.get(of).map(|t| &t.launch), &self.question.options());
+        largest.coverage.iter_mut().for_each(|c| c.leave_out(&never));
+        more.taken.extend(never);
         if more.wrong.is_none() && (closed || largest.coverage.as_ref().is_some_and(|c| c.of.is_some())) {
             let uncovered = search.uncovered(largest, !closed);
             largest.coverage.iter_mut().for_each(|c| c.uncovered.clone_from(&uncovered));

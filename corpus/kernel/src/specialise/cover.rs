@@ -156,6 +156,9 @@ impl<'k> Cover<'k> {
 
     /// The smallest launch that meets a goal. `met` is what the launches so far have done.
     pub fn find(&mut self, goal: Goal, met: &Met, not: &[Launch]) -> Option<Found> {
+        if self.is_fixed(goal, met) {
+            return None;
+        }
         for launch in self.candidates(goal, met) {
             let found = self.survey(launch);
             if found.is_some_and(|n| self.meets(goal, n, not)) {
@@ -166,6 +169,11 @@ impl<'k> Cover<'k> {
         let least =
             all.min_by_key(|n| (self.doubt(&self.found[*n].launch).is_some(), self.found[*n].work))?;
         Some(self.found[least].clone())
+    }
+
+    /// Whether no launch that may be tried changes what decides a goal.
+    fn is_fixed(&self, goal: Goal, met: &Met) -> bool {
+        !self.block && self.goals.is_fixed(goal, met)
     }
 
     fn meets(&self, goal: Goal, n: usize, not: &[Launch]) -> bool {
@@ -186,7 +194,7 @@ impl<'k> Cover<'k> {
         let params = depends.params.iter().map(|p| Varied::Param(p.0, p.1));
         let axes = (0..3).filter(|n| depends.axes[*n]).map(Varied::Axis);
         match params.chain(axes).collect::<Vec<_>>().as_slice() {
-            [] if !self.goals.is_fixed(goal) => None,
+            [] if !self.goals.is_fixed(goal, met) => None,
             [] if !self.block => Some(Impossible::Fixed),
             [] => (!self.other_blocks(goal)).then(|| {
                 Impossible::Tried(format!("in CTAs of {} threads", BLOCKS.map(|b| b.to_string()).join(", ")))

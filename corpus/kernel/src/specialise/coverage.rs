@@ -7,7 +7,7 @@
 //! branch back, or an earlier branch back that is taken. A loop that comes back in the same state waits, and its passes are
 //! not counted.
 
-use super::known::loops::spans;
+use super::known::loops::rounds;
 use crate::ptx::{Kernel, Sort, Statement, What, mnemonic as head, sort};
 use moire_isa::kinds::Space as In;
 use moire_program::ir::*;
@@ -105,6 +105,9 @@ pub struct Met {
     pub(super) clusters: [u32; 3],
     /// The lines at which a cluster waits for another one.
     pub(super) awaits: BTreeSet<u32>,
+    /// Loads of words in shared memory that decide something, with the lines that store all of what they read. None if they may
+    /// read what is not known.
+    pub(super) words: BTreeMap<usize, Option<BTreeSet<u32>>>,
 }
 
 /// What is known of one statement.
@@ -149,11 +152,17 @@ impl Met {
         self.rewaits.extend(&other.rewaits);
         self.clusters.iter_mut().zip(other.clusters).for_each(|(own, theirs)| *own = theirs.max(*own));
         self.awaits.extend(&other.awaits);
+        other.words.iter().for_each(|(pc, lines)| self.word(*pc, lines.clone()));
         for (at, (places, wraps)) in &other.awaited {
             let own = self.awaited.entry(*at).or_default();
             own.0.extend(places);
             own.1 |= wraps;
         }
+    }
+
+    fn word(&mut self, pc: usize, lines: Option<BTreeSet<u32>>) {
+        let own = self.words.entry(pc).or_insert_with(|| Some(BTreeSet::new()));
+        *own = own.take().zip(lines).map(|(own, lines)| &own | &lines);
     }
 
     fn of(courses: &[&Course]) -> Met {
@@ -249,6 +258,11 @@ impl Course {
         self.met.chosen.insert((pc, target));
     }
 
+    /// The load reads what these lines store, or what is not known.
+    pub(super) fn word(&mut self, pc: usize, lines: Option<BTreeSet<u32>>) {
+        self.met.word(pc, lines);
+    }
+
     pub(super) fn pass(&mut self, first: usize, passes: u32) {
         let most = self.met.passes.entry(first).or_default();
         *most = passes.max(*most);
@@ -280,7 +294,7 @@ fn loops(kernel: &Kernel, classes: &[Option<Class>], courses: &[&Course]) -> Vec
         let synchronises = synchronises.get(first..=last).is_some_and(|s| s.contains(&true));
         Some(Loop { first: line(first), last: line(last), passes, waits, synchronises })
     };
-    let mut out: Vec<Loop> = spans(kernel).into_iter().filter_map(one).collect();
+    let mut out: Vec<Loop> = rounds(kernel).into_iter().filter_map(one).collect();
     out.sort_unstable();
     out
 }

@@ -18,7 +18,7 @@ use super::coverage::{Class, Met, class, mnemonic};
 use super::known::arms::{fails, leaves, moves_data};
 use super::known::depends::{Depends, Slices};
 use super::known::flow::{effects, meets, successors};
-use super::known::loops::spans;
+use super::known::loops::{body, rounds};
 use super::known::strides::base;
 use crate::ptx::{Kernel, Sort, Statement, What, sort};
 use moire_isa::kinds::Space as In;
@@ -69,6 +69,13 @@ pub struct Goals {
     tables: BTreeMap<usize, (BTreeSet<usize>, Depends)>,
     /// The lines that read at an address which the number of a CTA or data decide.
     chained: BTreeMap<u32, usize>,
+    /// Guards that nothing but the number of a thread decides, where the threads that come to them are the same in all launches in
+    /// which some do; with the loads of words that have to be the same for it.
+    fixed: BTreeMap<usize, BTreeSet<usize>>,
+    /// The lines all of whose stores write the same number in all launches.
+    constant: BTreeSet<u32>,
+    /// The kernel says how many threads a CTA has.
+    sized: bool,
 }
 
 /// Whether a way of a guard has to be gone.
@@ -85,9 +92,6 @@ enum Asked {
 #[derive(Clone, Debug)]
 struct Guarded {
     depends: Depends,
-    /// Nothing but the number of a thread decides it, and the threads that come to it are the same in all launches in which some
-    /// do.
-    fixed: bool,
     /// Whether it has to fail, and to hold.
     asked: [Asked; 2],
     /// The loads on both ways until they meet, if nothing else is on them that others see.
@@ -114,10 +118,13 @@ impl Goals {
             targets: (0..kernel.body.len()).filter_map(branch).collect(),
             tables: BTreeMap::new(),
             chained: chained(kernel, &slices),
+            fixed: (0..kernel.body.len()).filter_map(|pc| fixed(kernel, &slices, pc)).collect(),
+            constant: constant(kernel, &slices),
+            sized: kernel.threads.or(kernel.most_threads).is_some(),
         };
         goals.tables = goals.tables(kernel, &slices);
         goals.guards = goals.asked(kernel, &slices, &acts);
-        goals.loops = spans(kernel).into_iter().filter_map(|l| goals.counted(kernel, &slices, l)).collect();
+        goals.loops = rounds(kernel).into_iter().filter_map(|l| goals.counted(kernel, &slices, l)).collect();
         goals
     }
 
@@ -159,10 +166,8 @@ impl Goals {
             let branches = matches!(kernel.body[pc].what, What::Branch { .. });
             let depends = slices.of(pc, guard.reg);
             let quiet = if branches { self.quiet(kernel, pc, meets[pc]) } else { None };
-            let constant = depends.is_fixed() && !depends.thread;
-            let fixed = constant || (depends.is_fixed() && slices.same_threads(pc));
-            (!depends.data && !depends.phase)
-                .then_some((pc, Guarded { depends, fixed, asked: [fails, holds], quiet }))
+            (!depends.is_data() && !depends.phase)
+                .then_some((pc, Guarded { depends, asked: [fails, holds], quiet }))
         };
         (0..kernel.body.len()).filter_map(one).collect()
     }
@@ -194,13 +199,14 @@ impl Goals {
         slices: &Slices<'_>,
         (first, last): (usize, usize),
     ) -> Option<(usize, (usize, Depends))> {
-        let inside = first..=last;
+        let inside = body(&self.next, first);
         let leaves = |pc: &usize| self.next[*pc].iter().any(|to| !inside.contains(to));
         let guard = |pc: usize| kernel.body[pc].guard.map(|g| slices.of(pc, g.reg));
         let mut all = Depends::default();
         let acts = self.acts.iter().any(|pc| inside.contains(pc));
         let free: Vec<Depends> = inside
-            .clone()
+            .iter()
+            .copied()
             .filter(|_| acts)
             .filter(leaves)
             .filter_map(guard)
@@ -210,9 +216,23 @@ impl Goals {
         (!free.is_empty()).then_some((first, (last, all)))
     }
 
+    /// Whether all that decides the guard at this place is the same in all launches.
+    fn is_same(&self, pc: usize, met: &Met) -> bool {
+        let settled = |load: &usize| {
+            let lines = met.words.get(load).and_then(Option::as_ref);
+            lines.is_some_and(|lines| lines.is_subset(&self.constant))
+        };
+        self.fixed.get(&pc).is_some_and(|words| words.iter().all(settled))
+    }
+
+    /// Whether the guard at this place goes the same ways in all launches.
+    fn is_told(&self, pc: usize, met: &Met) -> bool {
+        self.sized && self.is_same(pc, met)
+    }
+
     /// The statements that can run if guards go no other ways than those met or asked: what lies behind a way that is known to
-    /// be impossible is left out.
-    fn reachable(&self, impossible: &BTreeSet<Goal>) -> Vec<bool> {
+    /// be impossible is left out, and what lies behind one that no launch can change.
+    fn reachable(&self, met: &Met, impossible: &BTreeSet<Goal>) -> Vec<bool> {
         let mut out = vec![false; self.next.len() + 1];
         let mut work = vec![0];
         while let Some(pc) = work.pop() {
@@ -220,10 +240,13 @@ impl Goals {
                 continue;
             }
             let target = self.targets.get(&pc);
+            let told = self.is_told(pc, met);
+            let never = |holds: bool| told && met.goes(pc, !holds) && !met.goes(pc, holds);
             let shut = |to: &usize| {
                 let (taken, passed) = (target == Some(to), *to == pc + 1);
-                (taken && !passed && impossible.contains(&Goal::Goes(pc, true)))
-                    || (passed && !taken && target.is_some() && impossible.contains(&Goal::Goes(pc, false)))
+                let gone = |holds: bool| never(holds) || impossible.contains(&Goal::Goes(pc, holds));
+                (taken && !passed && gone(true))
+                    || (passed && !taken && target.is_some() && gone(false))
                     || impossible.contains(&Goal::Chooses(pc, *to))
             };
             work.extend(self.next[pc].iter().filter(|to| !shut(to)));
@@ -233,9 +256,10 @@ impl Goals {
 
     /// The goals that launches together have not met, without those that are known to be impossible.
     pub fn left(&self, met: &Met, impossible: &BTreeSet<Goal>) -> BTreeSet<Goal> {
-        let reachable = self.reachable(impossible);
+        let reachable = self.reachable(met, impossible);
         let runs = self.acts.iter();
-        let runs = runs.filter(|pc| !met.is_reached(**pc) && reachable[**pc]).map(|pc| Goal::Runs(*pc));
+        let open = |pc: usize| reachable[pc] && !(self.is_told(pc, met) && met.goes(pc, false));
+        let runs = runs.filter(|pc| !met.is_reached(**pc) && open(**pc)).map(|pc| Goal::Runs(*pc));
         let tables = self.tables.iter().filter(|(pc, _)| reachable[**pc]);
         let chooses = tables.flat_map(|(pc, (all, _))| all.iter().map(|to| Goal::Chooses(*pc, *to)));
         let chooses = chooses.filter(|goal| !self.is_met(*goal, met));
@@ -259,6 +283,13 @@ impl Goals {
             .chain(self.rewaits(met))
             .chain(self.third(met).map(|_| Goal::Third));
         all.filter(|goal| !impossible.contains(goal)).collect()
+    }
+
+    /// The statements that synchronise or store, and that no launch runs because of numbers which the kernel writes itself.
+    pub fn never(&self, met: &Met) -> Vec<usize> {
+        let reachable = self.reachable(met, &BTreeSet::new());
+        let told = |pc: &usize| !reachable[*pc] || (self.is_told(*pc, met) && met.goes(*pc, false));
+        self.acts.iter().copied().filter(|pc| !met.is_reached(*pc) && told(pc)).collect()
     }
 
     /// Where a cluster waits for one of several others, if there are never three along some axis.
@@ -363,17 +394,19 @@ impl Goals {
     /// Everything that some guard or loop of the kernel depends on.
     pub(super) fn all(&self) -> Depends {
         let mut out = Depends::default();
-        self.tables.values().filter(|t| !t.1.data).for_each(|t| out.join(&t.1));
+        self.tables.values().filter(|t| !t.1.is_data()).for_each(|t| out.join(&t.1));
         self.guards.values().for_each(|g| out.join(&g.depends));
         self.loops.values().for_each(|l| out.join(&l.1));
         out
     }
 
     /// Whether what decides a goal is the same in all launches with the same CTAs.
-    pub(super) fn is_fixed(&self, goal: Goal) -> bool {
+    pub(super) fn is_fixed(&self, goal: Goal, met: &Met) -> bool {
         match goal {
-            Goal::Goes(pc, _) => self.guards.get(&pc).is_some_and(|g| g.fixed),
-            Goal::Chooses(pc, _) => self.tables.get(&pc).is_some_and(|t| t.1.is_fixed() && !t.1.thread),
+            Goal::Goes(pc, _) => self.is_same(pc, met),
+            Goal::Chooses(pc, _) => {
+                self.tables.get(&pc).is_some_and(|t| t.1.is_fixed() && !t.1.is_data() && !t.1.thread)
+            }
             _ => false,
         }
     }
@@ -431,10 +464,37 @@ fn axes(kernel: &Kernel, slices: &Slices<'_>) -> [bool; 3] {
     all.axes
 }
 
+/// A guard that only the number of a thread and words in shared memory decide, for the same threads in all launches: the loads of
+/// such words.
+fn fixed(kernel: &Kernel, slices: &Slices<'_>, pc: usize) -> Option<(usize, BTreeSet<usize>)> {
+    let depends = slices.of(pc, kernel.body[pc].guard?.reg);
+    let constant = !depends.thread && !depends.is_data();
+    let threads = if constant { BTreeSet::new() } else { slices.same_threads(pc)? };
+    depends.is_fixed().then(|| (pc, &threads | &depends.words))
+}
+
+/// The lines that store to shared memory, and all of whose stores write a number that is the same in all launches.
+fn constant(kernel: &Kernel, slices: &Slices<'_>) -> BTreeSet<u32> {
+    let (mut all, mut others) = (BTreeSet::new(), BTreeSet::new());
+    for (pc, statement) in kernel.body.iter().enumerate() {
+        let read = effects(statement).1;
+        let same = read.iter().all(|reg| {
+            let depends = slices.of(pc, *reg);
+            depends.is_fixed() && !depends.is_data() && !depends.thread
+        });
+        if same {
+            all.insert(statement.line)
+        } else {
+            others.insert(statement.line)
+        };
+    }
+    &all - &others
+}
+
 /// The lines that read at an address which the number of a CTA or data decide, with the statement.
 fn chained(kernel: &Kernel, slices: &Slices<'_>) -> BTreeMap<u32, usize> {
     let body = kernel.body.iter().enumerate();
-    let apart = |d: Depends| d.data || d.axes.contains(&true);
+    let apart = |d: Depends| d.is_data() || d.axes.contains(&true);
     let all = body.filter(|(pc, s)| placing(s).into_iter().any(|reg| apart(slices.of(*pc, reg))));
     all.map(|(pc, statement)| (statement.line, pc)).collect()
 }

@@ -169,6 +169,8 @@ impl<'r> Run<'r> {
         result: &mut Option<State>,
     ) -> Result<(), Refusal> {
         if let Some(other) = result {
+            other.alive |= state.alive;
+            state.alive = other.alive;
             let loads = unread_in_both(&other.loads, &state.loads);
             other.loads.clone_from(&loads);
             state.loads = loads;
@@ -235,6 +237,7 @@ impl<'r> Run<'r> {
                     self.warp.emit(state, mask, Item::Exit)?;
                 }
                 state.active &= !mask;
+                state.alive &= !mask;
                 state.pc += 1;
                 self.warp.together = state.active;
                 Ok(if state.active == 0 { Progress::Ended } else { Progress::Going })
@@ -435,18 +438,27 @@ impl<'r> Run<'r> {
         let before = state.waited.clone();
         let other = self.warp.fresh();
         let end = self.warp.fresh();
-        self.warp.emit(state, self.warp.together, Item::Others { mask: taken, to: other })?;
+        let leaves = |pc: usize| self.round().flow.leaves[pc];
+        let mut arms = [(target, taken), (state.pc + 1, rest)];
+        // Lanes of one arm may still meet those of the other, unless their arm is nothing but an exit. That one is run first.
+        if leaves(arms[1].0) && !leaves(arms[0].0) {
+            arms.swap(0, 1);
+        }
+        let gone = if leaves(arms[0].0) { arms[0].1 } else { 0 };
+        let alive = state.alive & !gone;
+        self.warp.emit(state, self.warp.together, Item::Others { mask: arms[0].1, to: other })?;
         self.round().budget.looks(2 * state.env.len());
-        let way = |pc: usize, active: u32, state: &State| State {
+        let way = |(pc, active): (usize, u32), state: &State| State {
             back: pc <= state.pc,
             pc,
             active,
+            alive,
             ..state.clone()
         };
-        let first = self.region(way(target, taken, state), meet, depth + 1)?;
+        let first = self.region(way(arms[0], state), meet, depth + 1)?;
         self.warp.emit(state, self.warp.together, Item::Jump(end))?;
         self.warp.emit(state, self.warp.together, Item::Label(other))?;
-        let second = self.region(way(state.pc + 1, rest, state), meet, depth + 1)?;
+        let second = self.region(way(arms[1], state), meet, depth + 1)?;
         self.warp.emit(state, self.warp.together, Item::Label(end))?;
         let joined = match (first, second) {
             (Some(a), Some(b)) => {
@@ -466,6 +478,7 @@ impl<'r> Run<'r> {
                 State {
                     pc: meet,
                     active,
+                    alive,
                     env,
                     loads,
                     passes: b.passes,
@@ -479,7 +492,7 @@ impl<'r> Run<'r> {
             (Some(one), None) | (None, Some(one)) => one,
             (None, None) => return Ok(Progress::Ended),
         };
-        *state = joined;
+        *state = State { alive, ..joined };
         self.warp.together = state.active;
         Ok(Progress::Going)
     }
@@ -498,6 +511,7 @@ impl<'r> Run<'r> {
                 *to = Val::Unknown(Why::Computed(line));
             }
         }
+        other.alive |= one.alive;
         other.loads = unread_in_both(&one.loads, &other.loads);
         other.numbers = in_both(&one.numbers, other.numbers);
         *state = other;

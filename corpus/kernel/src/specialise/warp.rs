@@ -45,6 +45,8 @@ pub(super) struct Round<'r> {
 pub(super) struct State {
     pub(super) pc: usize,
     pub(super) active: u32,
+    /// The lanes of the warp that have not exited, as far as the order of the run shows it.
+    pub(super) alive: u32,
     pub(super) env: Vec<Val>,
     /// Loads from tensor memory that are not known to be complete, in order of issue.
     pub(super) loads: Vec<Unread>,
@@ -68,6 +70,7 @@ impl State {
         State {
             pc,
             active,
+            alive: active,
             env,
             loads: Vec::new(),
             passes: Vec::new(),

@@ -184,6 +184,16 @@ impl Search<'_> {
         open.map(said).collect()
     }
 
+    /// The statements that no launch runs, whatever its parameters.
+    pub(crate) fn never(&self) -> Vec<Taken> {
+        let (goals, kernel) = (&self.covering.asked.goals, &self.covering.asked.kernel);
+        let said = |pc| {
+            let (line, text, misses) = goals.said(kernel, Goal::Runs(pc), &self.met);
+            Taken { line, text: format!("{text} {misses}: numbers that the kernel stores itself decide so") }
+        };
+        goals.never(&self.met).into_iter().map(said).collect()
+    }
+
     /// Counts a launch that is clean.
     pub(crate) fn count(&mut self, run: &Run) {
         self.met.join(&run.met);

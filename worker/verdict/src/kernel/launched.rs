@@ -243,6 +243,13 @@ impl Looped {
 }
 
 impl Covered {
+    /// Leaves out what no launch runs.
+    pub(crate) fn leave_out(&mut self, never: &[Taken]) {
+        for class in [&mut self.synchronising, &mut self.stores] {
+            class.missed.retain(|one| never.iter().all(|taken| taken.line != one.line));
+        }
+    }
+
     pub(super) fn new(coverage: &Coverage) -> Self {
         let class = |class: Class| {
             let (reached, all) = coverage.counts.get(&class).copied().unwrap_or_default();

@@ -2,13 +2,15 @@
 //!
 //! A guard of a definition belongs to the slice. Where several definitions reach a place, so do the branches that decide
 //! between them. What a load or an atomic operation reads, and the answer of a wait, is *data*; nothing behind it is followed.
+//! A weak load from shared memory is remembered with its place, and its address is followed: launches may show that all of what
+//! it reads is written in the kernel.
 
 use super::flow::{effects, meets, successors};
 use super::strides::loaded;
 use crate::ptx::{Kernel, Sort, Special, Statement, Sum, Variable, What, sort};
-use moire_isa::kinds::Space as In;
-use moire_isa::{Instr, Value};
-use moire_program::ir::{Control, MbarrierOp, Op, Operand, Parts, Reg};
+use moire_isa::kinds::{self, Space as In};
+use moire_isa::{Instr, Ld, Value};
+use moire_program::ir::{Control, LoadOrder, MbarrierOp, Op, Operand, Parts, Reg, Space};
 use moire_program::{barrier_op, fence_op, jump_op, multimem_op, register_op, unit_op};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,8 +26,10 @@ pub(crate) struct Depends {
     pub(crate) axes: [bool; 3],
     /// The number of a lane, a warp or a thread.
     pub(crate) thread: bool,
-    /// Data, or more than is followed.
+    /// Data, or more than is followed, beside `words`.
     pub(crate) data: bool,
+    /// The weak loads from shared memory.
+    pub(crate) words: BTreeSet<usize>,
     /// Whether a phase of an mbarrier is over.
     pub(crate) phase: bool,
     /// The numbers that are written in the slice, with those that masks and shifts stand for.
@@ -35,10 +39,15 @@ pub(crate) struct Depends {
 impl Depends {
     /// Whether a launch decides it: a parameter or the grid.
     pub(crate) fn is_free(&self) -> bool {
-        !self.data && !self.phase && self.is_chosen()
+        !self.is_data() && !self.phase && self.is_chosen()
     }
 
-    /// Whether nothing that a launch or data decides belongs to it.
+    /// Whether data belongs to it.
+    pub(crate) fn is_data(&self) -> bool {
+        self.data || !self.words.is_empty()
+    }
+
+    /// Whether nothing that a launch or data decides belongs to it, if `words` are the same in all launches.
     pub(crate) fn is_fixed(&self) -> bool {
         !self.data && !self.phase && !self.is_chosen()
     }
@@ -49,7 +58,7 @@ impl Depends {
     }
 
     /// Whether all threads of a CTA with these numbers have it alike in every launch, or each of them has it as in any other
-    /// launch. Who asks for a phase goes on when it is over.
+    /// launch, if `words` are. Who asks for a phase goes on when it is over.
     fn is_for_all(&self) -> bool {
         !self.data && (!self.thread || !self.is_chosen())
     }
@@ -59,6 +68,7 @@ impl Depends {
         self.numbers.extend(&other.numbers);
         self.thread |= other.thread;
         self.data |= other.data;
+        self.words.extend(&other.words);
         self.phase |= other.phase;
         for (own, others) in self.axes.iter_mut().zip(other.axes) {
             *own |= others;
@@ -136,6 +146,7 @@ impl<'k> Slices<'k> {
                     continue;
                 }
                 let statement = &self.kernel.body[at];
+                out.words.extend(reads_word(statement).then_some(at));
                 if source(self.kernel, statement, &mut out) {
                     let guard = statement.guard.map(|g| g.reg);
                     work.extend(self.effects[at].1.iter().copied().chain(guard).map(|r| (at, r)));
@@ -162,9 +173,10 @@ impl<'k> Slices<'k> {
         out
     }
 
-    /// Whether the threads of a CTA that come to a place in some launch are those that come to it in any other, if some do.
-    pub(crate) fn same_threads(&self, pc: usize) -> bool {
-        let mut seen = BTreeSet::new();
+    /// Whether the threads of a CTA that come to a place in some launch are those that come to it in any other, if some do: the
+    /// loads of words that have to be the same for it.
+    pub(crate) fn same_threads(&self, pc: usize) -> Option<BTreeSet<usize>> {
+        let (mut seen, mut words) = (BTreeSet::new(), BTreeSet::new());
         let mut work = self.deciding[pc].clone();
         while let Some(branch) = work.pop() {
             if !seen.insert(branch) {
@@ -176,11 +188,12 @@ impl<'k> Slices<'k> {
                 (None, _) => Depends::default(),
             };
             if !depends.is_for_all() {
-                return false;
+                return None;
             }
+            words.extend(depends.words);
             work.extend(&self.deciding[branch]);
         }
-        true
+        Some(words)
     }
 
     /// The places whose write of a register is the last one on some way to a place.
@@ -254,6 +267,7 @@ fn plain(kernel: &Kernel, statement: &Statement, instr: &Instr, out: &mut Depend
             out.thread = true;
         }
         Sort::Computes(_) => {}
+        Sort::Load(ld) if is_shared(ld) => return true,
         _ => {
             out.data = true;
             return false;
@@ -292,11 +306,29 @@ fn core(op: &Op, out: &mut Depends) -> bool {
             out.phase = true;
             false
         }
+        Op::Load { .. } if is_word(op) => true,
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Tile(_) => data(out),
         multimem_op!() | Op::Control(_) => data(out),
         fence_op!() | barrier_op!() | unit_op!() | jump_op!() => data(out),
         Op::Book(_) => data(out),
     }
+}
+
+/// Whether a statement is a weak load from shared memory.
+fn reads_word(statement: &Statement) -> bool {
+    match &statement.what {
+        What::Core(op) => is_word(op),
+        What::Plain(instr) => matches!(sort(instr), Sort::Load(ld) if is_shared(ld)),
+        What::Branch { .. } | What::Table { .. } | What::Exit => false,
+    }
+}
+
+fn is_word(op: &Op) -> bool {
+    matches!(op, Op::Load { order: LoadOrder::Weak, space: Space::SharedCta, .. })
+}
+
+fn is_shared(ld: &Ld) -> bool {
+    ld.space == In::SharedCta && ld.order.order == kinds::LoadOrder::Weak
 }
 
 fn data(out: &mut Depends) -> bool {

@@ -9,6 +9,9 @@
 //! Dependence grows to the least fixpoint over all statements. That is sound for threads that take the same way through the
 //! kernel: by induction over the steps they hold the same. So what decides a branch counts for every register, but for
 //! a loop that does nothing but wait: threads leave it with the same answer.
+//!
+//! A *uniform* register needs no such way: one statement, in no loop, computes it from parameters, the number of the CTA and
+//! other uniform registers. Whichever threads have it have the same.
 
 use super::flow::effects;
 use crate::ptx::{self, Kernel, Sort, Special, Statement, Sum, What, sort, sources};
@@ -31,6 +34,8 @@ pub(crate) struct Equal {
     way: u16,
     /// Registers that are never anything but some bits of `%tid.x`, moved down by so many.
     tid: BTreeMap<Reg, u32>,
+    /// Registers that are uniform.
+    uniform: BTreeSet<Reg>,
 }
 
 /// A register, and the bits in which the lane differs whose value it has.
@@ -38,14 +43,17 @@ type Butterfly = (Reg, u16);
 
 impl Equal {
     /// `flat`: CTAs have one axis, so `%tid.x` is the number of the thread.
-    pub(crate) fn new(kernel: &Kernel, flat: bool) -> Equal {
+    /// `around`: the loops around each statement.
+    pub(crate) fn new(kernel: &Kernel, flat: bool, around: &[Vec<usize>]) -> Equal {
         let found = vec![0; kernel.types.len()];
         let mut equal = Equal {
             depends: found,
             last: BTreeMap::new(),
             way: 0,
             tid: if flat { tids(kernel) } else { BTreeMap::new() },
+            uniform: BTreeSet::new(),
         };
+        equal.uniform = equal.uniform(kernel, around);
         let targets = targets(kernel);
         while equal.grow(kernel, &targets) {}
         equal
@@ -54,7 +62,28 @@ impl Equal {
     /// Whether two threads of a CTA with one axis surely hold the same in a register; two lanes of a warp do in any CTA.
     pub(crate) fn same(&self, reg: Reg, a: usize, b: usize) -> bool {
         let bits = self.depends.get(reg.index()).copied().unwrap_or(ALL) | self.way;
-        (a ^ b) & usize::from(bits) == 0
+        (a ^ b) & usize::from(bits) == 0 || self.uniform.contains(&reg)
+    }
+
+    /// The uniform registers, if their statements come in the order in which they need each other.
+    fn uniform(&self, kernel: &Kernel, around: &[Vec<usize>]) -> BTreeSet<Reg> {
+        let (written, mut out) = (writers(kernel), BTreeSet::new());
+        for (statement, around) in kernel.body.iter().zip(around) {
+            let (to, read) = effects(statement);
+            let once = statement.guard.is_none() && around.is_empty() && to.iter().all(|r| written[r] == 1);
+            let param = match &statement.what {
+                What::Plain(instr) => {
+                    !matches!(sort(instr), Sort::Load(ld) if ld.space != kinds::Space::Param)
+                }
+                What::Core(op) => !matches!(op, Op::Load { .. }),
+                _ => false,
+            };
+            if once && param && read.iter().all(|r| out.contains(r)) && self.result(statement, &[], &[]) == 0
+            {
+                out.extend(to);
+            }
+        }
+        out
     }
 
     fn of(&self, reg: Reg) -> u16 {
@@ -149,10 +178,16 @@ fn and_of(binary: &Binary) -> Option<(Reg, u32)> {
     (binary.form == BinaryForm::And).then_some((ptx::reg(&binary.a)?, mask))
 }
 
-/// The registers that one statement writes, which moves, shifts down or masks `%tid.x`, with the distance of the shift.
-fn tids(kernel: &Kernel) -> BTreeMap<Reg, u32> {
+/// How many statements write each register.
+fn writers(kernel: &Kernel) -> BTreeMap<Reg, usize> {
     let mut written: BTreeMap<Reg, usize> = BTreeMap::new();
     kernel.body.iter().flat_map(|s| effects(s).0).for_each(|r| *written.entry(r).or_default() += 1);
+    written
+}
+
+/// The registers that one statement writes, which moves, shifts down or masks `%tid.x`, with the distance of the shift.
+fn tids(kernel: &Kernel) -> BTreeMap<Reg, u32> {
+    let written = writers(kernel);
     let mut out: BTreeMap<Reg, u32> = BTreeMap::new();
     for statement in kernel.body.iter().filter(|s| s.guard.is_none()) {
         let What::Plain(instr) = &statement.what else { continue };

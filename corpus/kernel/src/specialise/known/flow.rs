@@ -21,6 +21,8 @@ pub(crate) struct Flow {
     pub(crate) matters: Vec<bool>,
     /// Whether a place leads into a failed check.
     pub(crate) fails: Vec<bool>,
+    /// Whether a place leads to the exit with nothing on the way that others see.
+    pub(crate) leaves: Vec<bool>,
     /// Whether the arms of a branch only move data.
     pub(crate) quiet: Vec<bool>,
     /// The last branch back of each loop, by its first statement.
@@ -43,9 +45,9 @@ impl Flow {
         let live = liveness(kernel, &next, &matters);
         let meets = meets(&next);
         let (fails, quiet) = (arms::fails(kernel), arms::quiet(kernel, &next, &meets));
-        let spans = spans(kernel);
+        let (spans, leaves) = (spans(kernel), arms::leaves(kernel));
         let around = around(&spans, body.len());
-        Flow { meets, target, live, matters, fails, quiet, spans, around }
+        Flow { meets, target, live, matters, fails, leaves, quiet, spans, around }
     }
 }
 

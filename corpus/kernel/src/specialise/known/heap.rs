@@ -104,6 +104,13 @@ impl Heap {
         out
     }
 
+    /// The lines that store some of these bytes.
+    pub(crate) fn lines(&self, cta: u32, at: u32, bytes: u32) -> BTreeSet<u32> {
+        let all = self.stores.range((cta, 0)..=(cta, at.saturating_add(bytes - 1)));
+        let meet = |start: u32, length: u32| start.saturating_add(length) > at;
+        all.flat_map(|((_, start), all)| all.iter().filter(|s| meet(*start, s.0)).map(|s| s.2)).collect()
+    }
+
     /// The other warps, by their numbers in the launch, that store as many bytes at the same place by the same line.
     pub(crate) fn others(&self, stored: &Stored, warp: u32) -> BTreeSet<u32> {
         let all = self.stores.get(&(stored.cta, stored.at)).into_iter().flatten();

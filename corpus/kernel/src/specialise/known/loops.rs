@@ -1,7 +1,8 @@
 //! Loops of a kernel: branches back to an earlier statement.
 
+use super::flow::successors;
 use crate::ptx::{Kernel, What};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The last branch back of each loop, by its first statement.
 pub(crate) fn spans(kernel: &Kernel) -> BTreeMap<usize, usize> {
@@ -9,6 +10,47 @@ pub(crate) fn spans(kernel: &Kernel) -> BTreeMap<usize, usize> {
     for (pc, statement) in kernel.body.iter().enumerate() {
         let back = targets(kernel, &statement.what).into_iter().filter(|to| *to <= pc);
         out.extend(back.map(|to| (to, pc)));
+    }
+    out
+}
+
+/// Those of [`spans`] that go round. A compiler also writes a branch back to what it has placed before: no way leads from there to
+/// the branch within the span, and others lead to the branch without passing there.
+pub(crate) fn rounds(kernel: &Kernel) -> BTreeMap<usize, usize> {
+    let mut all = spans(kernel);
+    all.retain(|first, last| {
+        let inside = first..last;
+        let within = reaches(kernel, *first, *last, |pc| inside.contains(&&pc));
+        within || !reaches(kernel, 0, *last, |pc| pc != *first)
+    });
+    all
+}
+
+/// Whether a way leads from one place to another over places that are `open`.
+fn reaches(kernel: &Kernel, from: usize, to: usize, open: impl Fn(usize) -> bool) -> bool {
+    let (mut seen, mut work) = (BTreeSet::new(), vec![from]);
+    while let Some(pc) = work.pop() {
+        if pc == to {
+            return true;
+        }
+        if pc < kernel.body.len() && open(pc) && seen.insert(pc) {
+            work.extend(successors(kernel, pc));
+        }
+    }
+    false
+}
+
+/// The places of the loop that starts at a place: from them a way leads back to it, and not through it. `next` has the places that
+/// each one can be followed by.
+pub(crate) fn body(next: &[Vec<usize>], first: usize) -> BTreeSet<usize> {
+    let mut before = vec![Vec::new(); next.len() + 1];
+    next.iter().enumerate().for_each(|(pc, all)| all.iter().for_each(|to| before[*to].push(pc)));
+    let (mut out, mut work) = (BTreeSet::from([first]), vec![]);
+    work.extend(before[first].iter().filter(|pc| **pc >= first));
+    while let Some(pc) = work.pop() {
+        if out.insert(pc) {
+            work.extend(&before[pc]);
+        }
     }
     out
 }

@@ -6,6 +6,9 @@
 //! meeting of any kind will do, because a lane that comes to it has passed the wait: also an exchange of registers, which orders
 //! nothing.
 //!
+//! A meeting may also name lanes that do not come to it, because they have taken another way. These run apart from those that do: who
+//! waits for them may wait for ever.
+//!
 //! Arrivals of all lanes are no such case: they are counted, so the phase they belong to waits for the late lane, too.
 //! Writes are not counted, so lanes that each write run apart.
 
@@ -46,7 +49,8 @@ pub(in crate::specialise) fn awaited(items: Vec<Placed>) -> Vec<Placed> {
     let late = waiting(&all);
     let lines: BTreeSet<u32> =
         all.iter().zip(late).filter(|(_, lanes)| *lanes != 0).map(|(p, _)| p.line).collect();
-    all.retain(|p| !matches!(p.item, Item::Met(_)) || lines.contains(&p.line));
+    let kept = |p: &Placed| elsewhere(p) != 0 || lines.contains(&p.line);
+    all.retain(|p| !matches!(p.item, Item::Met(_)) || kept(p));
     all
 }
 
@@ -71,6 +75,11 @@ fn met(placed: &Placed) -> u32 {
         }
         _ => 0,
     }
+}
+
+/// The lanes that a meeting names and that do not come to it here.
+pub(super) fn elsewhere(placed: &Placed) -> u32 {
+    if let Item::Met(lanes) = placed.item { lanes & !placed.lanes } else { 0 }
 }
 
 /// Whether others may notice that an item is executed, and go on.

@@ -6,6 +6,7 @@
 
 use super::access::{Access, Cell, accesses, conflicts, holds};
 use super::course::{Course, meetings};
+use super::late::elsewhere;
 use super::order::Order;
 use crate::specialise::item::{Item, Late, Placed};
 use crate::specialise::known::value::lanes as lanes_of;
@@ -32,11 +33,17 @@ struct Warp<'w> {
 }
 
 impl Warp<'_> {
+    /// Whether some of these lanes wait for others of them that are elsewhere.
+    fn waits(&self, lanes: u32) -> bool {
+        self.items.iter().any(|p| p.lanes & lanes != 0 && elsewhere(p) & lanes != 0)
+    }
+
     /// The lanes in one order, or none if that says more than they have.
     fn together(&self, lanes: u32) -> Option<Together> {
         let meetings = meetings(self.items, lanes);
         let shared = || self.order.is_shared(lanes, &self.course, &meetings);
-        (!self.late.iter().any(|l| l.parts(lanes)) && shared()).then(|| {
+        let late = self.late.iter().any(|l| l.parts(lanes)) || self.waits(lanes);
+        (!late && shared()).then(|| {
             let stretches = self.course.stretches(&meetings);
             let cells = conflicts(&self.accesses, lanes, &self.course, &stretches);
             let alike = alike(self.items, &self.course, &stretches);
@@ -95,7 +102,7 @@ fn atoms(items: &[Placed], lanes: u32) -> Vec<u32> {
     let mut masks = BTreeSet::new();
     for placed in items {
         match &placed.item {
-            Item::Op { .. } | Item::Exit => drop(masks.insert(placed.lanes)),
+            Item::Op { .. } | Item::Exit | Item::Met(_) => drop(masks.insert(placed.lanes)),
             Item::Others { mask, .. } => masks.extend([*mask, placed.lanes]),
             _ => {}
         }

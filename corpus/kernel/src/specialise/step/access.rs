@@ -57,12 +57,14 @@ pub(super) fn load(
         return Ok(Then::Next);
     };
     let decides = dst.iter().any(|r| step.matters(*r));
+    let pc = step.state.pc;
     if decides
         && let (Mem::Shared(cta), Some(one)) = (mem, at.one(step.mask))
         && let Some(then) = load_word(step, access, dst, (cta, one))?
     {
         return Ok(then);
     }
+    step.warp.out.course.word(pc, None);
     let bytes = access.bytes(step)?;
     data(step, false, mem, &at, bytes)?;
     dst.iter().for_each(|r| step.set(*r, unknown.clone()));
@@ -86,6 +88,10 @@ fn load_word(
         let start = step.shared_offset(at + u64::from(bytes) * i as u64)?;
         step.warp.out.wanted.insert((cta, start, start.saturating_add(bytes)));
         let contents = step.round().heap.contents(cta, start, bytes);
+        let known = contents.iter().all(|content| matches!(content, Content::Known(_)));
+        let lines = known.then(|| step.round().heap.lines(cta, start, bytes));
+        let pc = step.state.pc;
+        step.warp.out.course.word(pc, lines);
         if contents.is_empty() {
             step.warp.out.starved = step.warp.out.starved.or(Some(line));
             return Ok(Some(Then::End));
@@ -292,7 +298,7 @@ fn numbers_of_all(
     {
         return None;
     }
-    let equal = round.equal.get_or_init(|| Equal::new(round.kernel, true));
+    let equal = round.equal.get_or_init(|| Equal::new(round.kernel, true, &round.flow.around));
     let thread = |warp: u32, lane: usize| (warp & 0xff) as usize * 32 + lane;
     let own = step.warp.out.warp;
     let all = || others.iter().copied().chain([own]).flat_map(|w| lanes(u32::MAX).map(move |l| thread(w, l)));
@@ -326,7 +332,8 @@ fn holds_same(
     (a, b): (usize, usize),
 ) -> bool {
     let round = step.round();
-    let equal = || round.equal.get_or_init(|| Equal::new(round.kernel, round.launch.is_flat()));
+    let equal =
+        || round.equal.get_or_init(|| Equal::new(round.kernel, round.launch.is_flat(), &round.flow.around));
     let one = |(value, reg): (&Val, &Option<Reg>)| match value {
         Val::Known(l) => l.get(a) == l.get(b),
         _ => reg.is_some_and(|r| equal().same(r, a, b)),

@@ -24,8 +24,9 @@ pub(super) fn control(step: &mut Executing<'_, '_>, control: &Control) -> Result
             if wanted.is_none_or(|w| w & 0xffff_ffff != 0xffff_ffff && w != u64::from(step.mask)) {
                 return step.abstain("elect.sync with a mask that is not full");
             }
-            step.meet(step.mask)?;
-            let leader = step.mask.trailing_zeros();
+            let named = u32::try_from(wanted.unwrap_or(0) & 0xffff_ffff).unwrap_or(0);
+            step.meet(step.mask, named)?;
+            let leader = (named & (step.mask | step.state.alive)).trailing_zeros();
             step.set(*pred, Val::Known(Lanes::from_fn(|l| u64::from(l == leader as usize))));
             if let Some(dst) = dst {
                 step.set(*dst, Val::same(u64::from(leader)));

@@ -54,6 +54,12 @@ pub(super) fn instruction(step: &mut Executing<'_, '_>, op: &Op) -> Result<Then,
         }
         Op::WarpSync { mask: lanes } => {
             let lanes = step.number(*lanes, "the mask of bar.warp.sync")?;
+            if let Operand::Imm(named) = lanes {
+                let named = u32::try_from(named & 0xffff_ffff).unwrap_or(0);
+                if named & step.state.alive & !step.mask != 0 {
+                    step.meet(step.mask, named)?;
+                }
+            }
             step.leave(Op::WarpSync { mask: lanes }, Made::default())
         }
         Op::ProxyOrder(

@@ -109,9 +109,10 @@ impl<'r> Executing<'_, 'r> {
     }
 
     /// The lanes meet in an exchange of registers, which orders nothing.
-    pub(super) fn meet(&mut self, lanes: u32) -> Result<(), Refusal> {
+    pub(super) fn meet(&mut self, here: u32, named: u32) -> Result<(), Refusal> {
+        let lanes = named & (here | self.state.alive);
         let again = self.warp.out.items.last().is_some_and(|p| matches!(p.item, Item::Met(l) if l == lanes));
-        if again { Ok(()) } else { self.warp.emit(self.state, lanes, Item::Met(lanes)) }
+        if again { Ok(()) } else { self.warp.emit(self.state, lanes & here, Item::Met(lanes)) }
     }
 
     /// Whether a register can affect a branch, an address or an operand of synchronisation.

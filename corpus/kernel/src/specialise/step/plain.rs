@@ -114,7 +114,7 @@ fn exchanged(sum: Sum<'_>) -> Option<&Value> {
 fn meet(step: &mut Executing<'_, '_>, statement: &Statement, mask: &Value) -> Result<(), Refusal> {
     let Ok(here) = step.guarded(statement.guard) else { return Ok(()) };
     let named = step.only(here).read(mask).known().and_then(|m| m.one(here)).unwrap_or(0);
-    step.meet(u32::try_from(named & 0xffff_ffff).unwrap_or(0) & here)
+    step.meet(here, u32::try_from(named & 0xffff_ffff).unwrap_or(0))
 }
 
 /// Runs a call. Those of functions of the module were inlined; two of the runtime are known.
