@@ -30,6 +30,8 @@ const LARGER_CHECKS: (u64, u64) = (8, 2_000);
 const MORE_WORK: u64 = 1 << 30;
 /// The work for one launch in which something is wrong.
 const SOON_WORK: u64 = 1 << 28;
+/// How many times the values of parameters that decide addresses are taken where CTAs have no room.
+const ROOM: [u64; 2] = [2, 16];
 /// Most launches for the coverage.
 const MORE: usize = 10;
 
@@ -171,11 +173,15 @@ impl Judge<'_> {
     ) -> Result<Option<Taken>> {
         let Some((covering, last)) = covering.zip(tried.last()) else { return Ok(None) };
         let Some(run) = last.run.as_ref().filter(|_| last.stores_meet()) else { return Ok(None) };
-        let Some(candidate) = covering.roomier(run, &last.lines()) else { return Ok(None) };
-        let roomier = self.launch(candidate, limits, false)?;
-        if roomier.clean().is_none() {
-            return Ok(None);
+        let lines = last.lines();
+        let mut found = None;
+        for candidate in ROOM.iter().filter_map(|times| covering.roomier(run, &lines, *times)) {
+            found = Some(self.launch(candidate, limits, false)?).filter(|one| one.clean().is_some());
+            if found.is_some() {
+                break;
+            }
         }
+        let Some(roomier) = found else { return Ok(None) };
         let why =
             "CTAs store to one place there, and nothing says that so many are launched with such parameters";
         let command = last.launch.command(&self.question.options());

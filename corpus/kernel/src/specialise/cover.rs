@@ -300,15 +300,22 @@ impl<'k> Cover<'k> {
             depends.params.iter().filter(|p| self.params.contains(p)).map(|p| Varied::Param(p.0, p.1));
         let axes = (0..3).filter(|n| self.grid && depends.axes[*n]).map(Varied::Axis);
         let block = (self.block && depends.thread).then_some(Varied::Block);
-        let parts: Vec<(Varied, Vec<u64>)> =
-            params.chain(axes).chain(block).map(|part| (part, self.values(part, &depends.numbers))).collect();
+        let passes = matches!(goal, Goal::Repeats(_) | Goal::Again(..) | Goal::Rewaits(_) | Goal::Wraps(_));
+        let parts: Vec<(Varied, Vec<u64>)> = params
+            .chain(axes)
+            .chain(block)
+            .map(|part| (part, self.values(part, &depends.numbers, passes)))
+            .collect();
         let mut out = Vec::new();
-        for (part, values) in &parts {
-            for base in &self.bases {
-                let row = Launch { grid: base.cluster, ..base.clone() };
-                let row = matches!(part, Varied::Axis(_)).then_some(row);
-                out.extend(row.iter().flat_map(|row| values.iter().map(|v| self.with(row, *part, *v))));
-                out.extend(values.iter().map(|v| self.with(base, *part, *v)));
+        // In turns: the work is bounded, and the last parameter may be the one.
+        for n in 0..parts.iter().map(|part| part.1.len()).max().unwrap_or(0) {
+            for (part, v) in parts.iter().filter_map(|(part, values)| Some((*part, *values.get(n)?))) {
+                for base in &self.bases {
+                    let row = Launch { grid: base.cluster, ..base.clone() };
+                    let row = matches!(part, Varied::Axis(_)).then_some(row);
+                    out.extend(row.iter().map(|row| self.with(row, part, v)));
+                    out.push(self.with(base, part, v));
+                }
             }
         }
         let counts = parts.iter().map(|part| part.0).filter(|part| self.counts(*part));
@@ -346,8 +353,8 @@ impl<'k> Cover<'k> {
         launch
     }
 
-    /// The values of a part, in the order in which they are tried.
-    fn values(&self, part: Varied, numbers: &BTreeSet<u64>) -> Vec<u64> {
+    /// The values of a part, in the order in which they are tried: counts of tiles first if a loop is to make more `passes`.
+    fn values(&self, part: Varied, numbers: &BTreeSet<u64>, passes: bool) -> Vec<u64> {
         match part {
             Varied::Axis(_) => CLUSTERS.map(u64::from).to_vec(),
             Varied::Block => BLOCKS.map(u64::from).to_vec(),
@@ -363,8 +370,12 @@ impl<'k> Cover<'k> {
                 let (least, counts) = TILES;
                 let tiles = numbers.range(least..=LARGEST / 8).filter(|n| n.is_power_of_two());
                 let tiles = tiles.flat_map(|n| counts.map(|count| count * n));
-                let all: BTreeSet<u64> = (0..=SMALL).chain(near).chain(tiles).collect();
-                all.into_iter().take(VALUES).collect()
+                let tiles: BTreeSet<u64> = tiles.collect();
+                let all: BTreeSet<u64> = (0..=SMALL).chain(near).chain(tiles.iter().copied()).collect();
+                let mut all: Vec<u64> = all.into_iter().collect();
+                all.sort_by_key(|v| (!(passes && tiles.contains(v)), *v));
+                all.truncate(VALUES);
+                all
             }
         }
     }

@@ -377,7 +377,9 @@ impl Goals {
                 self.guards.get(&pc).into_iter().for_each(|g| out.join(&g.depends));
             }
             Goal::Chooses(pc, _) => self.tables.get(&pc).into_iter().for_each(|t| out.join(&t.1)),
-            Goal::Repeats(first) | Goal::Again(_, first) => {
+            Goal::Repeats(first) => self.loops.get(&first).into_iter().for_each(|l| out.join(&l.1)),
+            Goal::Again(pc, first) => {
+                self.guards.get(&pc).into_iter().for_each(|g| out.join(&g.depends));
                 self.loops.get(&first).into_iter().for_each(|l| out.join(&l.1));
             }
             Goal::Rewaits(pc) => self.in_loops(&BTreeSet::from([pc])).for_each(|d| out.join(d)),

@@ -91,9 +91,9 @@ impl Covering {
         }
     }
 
-    /// The same launch with larger values of the parameters that were chosen and decide addresses, if there are any and
+    /// The same launch with `times` the values of the parameters that were chosen and decide addresses, if there are any and
     /// these lines are accesses to global memory: a grid that was chosen, too, may be too large for them.
-    pub(crate) fn roomier(&self, run: &Run, lines: &BTreeSet<u32>) -> Option<Candidate> {
+    pub(crate) fn roomier(&self, run: &Run, lines: &BTreeSet<u32>, times: u64) -> Option<Candidate> {
         let mut launch = run.launch.clone();
         let chosen = self.needs.iter().filter(|need| need.at == 0 && need.decides.starts_with("an address"));
         let mut larger = false;
@@ -103,7 +103,7 @@ impl Covering {
                 .get_mut(&need.index)
                 .filter(|_| !self.asked.args.params.contains_key(&need.index));
             if let Some(value) = value {
-                (*value, larger) = (value.saturating_mul(2), true);
+                (*value, larger) = (value.saturating_mul(times), true);
             }
         }
         let open = larger && self.free().grid && self.asked.goals.are_global(lines);
