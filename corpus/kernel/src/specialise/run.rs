@@ -10,7 +10,7 @@
 
 use super::dependent;
 use super::item::{Item, Note, Trace};
-use super::known::arms::moves_data;
+use super::known::arms::{moves_data, stores_shared};
 use super::known::value::{Base, Val, Why};
 use super::lanes::{awaited, late, steered};
 use super::launch::Here;
@@ -253,6 +253,21 @@ impl<'r> Run<'r> {
         }
     }
 
+    /// Whether the arms of a branch only move data that decides nothing.
+    fn is_quiet(&self, pc: usize) -> bool {
+        self.round().flow.quiet[pc].as_ref().is_some_and(|lines| !self.steers(lines))
+    }
+
+    /// Whether it is a store to shared memory that decides nothing.
+    fn is_store(&self, statement: &Statement) -> bool {
+        stores_shared(statement) && !self.steers(&[statement.line])
+    }
+
+    fn steers(&self, lines: &[u32]) -> bool {
+        self.round().budget.looks(self.round().heap.size());
+        self.round().heap.steers(lines)
+    }
+
     /// Whether a guard depends on data or on what is not evaluated.
     fn is_data(&self, state: &State, guard: Guard) -> bool {
         matches!(state.env[guard.reg.index()], Val::Unknown(Why::Loaded(_) | Why::Computed(_)))
@@ -277,10 +292,10 @@ impl<'r> Run<'r> {
                 state.pc = if passed { target } else { state.pc + 1 };
                 return Ok(Some(Progress::Going));
             }
-            if flow.quiet[state.pc] {
+            if self.is_quiet(state.pc) {
                 return Ok(None);
             }
-        } else if moves_data(statement) {
+        } else if moves_data(statement) || self.is_store(statement) {
             if !accesses(statement) {
                 return Ok(None);
             }
@@ -416,7 +431,7 @@ impl<'r> Run<'r> {
         target: usize,
         depth: usize,
     ) -> Result<Progress, Refusal> {
-        if statement.guard.is_some_and(|g| self.is_data(state, g)) && self.round().flow.quiet[state.pc] {
+        if statement.guard.is_some_and(|g| self.is_data(state, g)) && self.is_quiet(state.pc) {
             return self.both_arms(state, target, depth);
         }
         let taken = self.warp.guarded(state, statement.guard)?;

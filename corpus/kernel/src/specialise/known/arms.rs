@@ -2,7 +2,7 @@
 //! synchronisation.
 
 use crate::ptx::{Kernel, Sort, Statement, What, sort};
-use moire_isa::kinds::Space as In;
+use moire_isa::kinds::{self, Space as In};
 use moire_isa::operand::Callee;
 use moire_isa::{Call, Instr};
 use moire_program::ir::{LoadOrder, Op, Space, StoreOrder};
@@ -76,10 +76,14 @@ fn computes(instr: &Instr) -> bool {
 }
 
 /// Whether a statement may be taken to run although it is not known whether it does: it computes, or moves data by
-/// ordinary accesses. No order between threads depends on it.
+/// ordinary accesses. No order between threads depends on it. A store to shared memory is one only if nothing depends on the
+/// word ([`stores_shared`]).
 pub(crate) fn moves_data(statement: &Statement) -> bool {
     match &statement.what {
-        What::Plain(instr) => computes(instr),
+        What::Plain(instr) => match sort(instr) {
+            Sort::Store(st) if st.space == In::Global => st.order.order == kinds::StoreOrder::Weak,
+            _ => computes(instr),
+        },
         What::Core(Op::Load { order, .. }) => *order == LoadOrder::Weak,
         What::Core(Op::Store { order, space, .. }) => *order == StoreOrder::Weak && *space == Space::Global,
         What::Core(op) => only_registers(op),
@@ -87,25 +91,40 @@ pub(crate) fn moves_data(statement: &Statement) -> bool {
     }
 }
 
-/// For each branch: whether all statements of both arms, up to where the arms meet, move data only, in no loop.
-pub(crate) fn quiet(kernel: &Kernel, next: &[Vec<usize>], meets: &[usize]) -> Vec<bool> {
+/// Whether a statement is a weak store to shared memory of the CTA.
+pub(crate) fn stores_shared(statement: &Statement) -> bool {
+    match &statement.what {
+        What::Plain(instr) => matches!(sort(instr), Sort::Store(st)
+            if st.space == In::SharedCta && st.order.order == kinds::StoreOrder::Weak),
+        What::Core(op) => matches!(op, Op::Store { order: StoreOrder::Weak, space: Space::SharedCta, .. }),
+        What::Branch { .. } | What::Table { .. } | What::Exit => false,
+    }
+}
+
+/// For each branch, if all statements of both arms, up to where the arms meet, move data only, in no loop: the lines of the
+/// stores to shared memory among them.
+pub(crate) fn quiet(kernel: &Kernel, next: &[Vec<usize>], meets: &[usize]) -> Vec<Option<Vec<u32>>> {
     let quiet = |pc: usize| {
-        let (mut stack, mut seen) = (next[pc].clone(), Vec::new());
+        let (mut stack, mut seen, mut stores) = (next[pc].clone(), Vec::new(), Vec::new());
         while let Some(at) = stack.pop() {
             if at == meets[pc] || seen.contains(&at) {
                 continue;
             }
-            let Some(statement) = kernel.body.get(at) else { return false };
+            let statement = kernel.body.get(at)?;
             let jumps = matches!(statement.what, What::Branch { .. });
-            if !(jumps || moves_data(statement)) || seen.len() == ARMS || next[at].iter().any(|n| *n <= at) {
-                return false;
+            let shared = stores_shared(statement);
+            let moves = jumps || shared || moves_data(statement);
+            if !moves || seen.len() == ARMS || next[at].iter().any(|n| *n <= at) {
+                return None;
             }
+            stores.extend(shared.then_some(statement.line));
             seen.push(at);
             stack.extend(&next[at]);
         }
-        true
+        Some(stores)
     };
     let branches =
         |pc: usize| matches!(kernel.body[pc].what, What::Branch { .. }) && kernel.body[pc].guard.is_some();
-    (0..kernel.body.len()).map(|pc| branches(pc) && meets[pc] > pc && quiet(pc)).collect()
+    let one = |pc: usize| if branches(pc) && meets[pc] > pc { quiet(pc) } else { None };
+    (0..kernel.body.len()).map(one).collect()
 }

@@ -23,8 +23,8 @@ pub(crate) struct Flow {
     pub(crate) fails: Vec<bool>,
     /// Whether a place leads to the exit with nothing on the way that others see.
     pub(crate) leaves: Vec<bool>,
-    /// Whether the arms of a branch only move data.
-    pub(crate) quiet: Vec<bool>,
+    /// Of branches whose arms only move data, the lines of their stores to shared memory.
+    pub(crate) quiet: Vec<Option<Vec<u32>>>,
     /// The last branch back of each loop, by its first statement.
     pub(crate) spans: BTreeMap<usize, usize>,
     /// The loops around each place, by their first statements.

@@ -111,6 +111,15 @@ impl Heap {
         all.flat_map(|((_, start), all)| all.iter().filter(|s| meet(*start, s.0)).map(|s| s.2)).collect()
     }
 
+    /// Whether one of these lines stores to a word that decides something.
+    pub(crate) fn steers(&self, lines: &[u32]) -> bool {
+        let all = self.stores.iter().filter(|_| !lines.is_empty());
+        let of = |((cta, at), all): (&(u32, u32), &BTreeSet<(u32, Content, u32, u32)>)| {
+            all.iter().any(|s| lines.contains(&s.2) && self.wanted(*cta, *at, s.0))
+        };
+        all.into_iter().any(of)
+    }
+
     /// The other warps, by their numbers in the launch, that store as many bytes at the same place by the same line.
     pub(crate) fn others(&self, stored: &Stored, warp: u32) -> BTreeSet<u32> {
         let all = self.stores.get(&(stored.cta, stored.at)).into_iter().flatten();

@@ -46,7 +46,17 @@ pub(super) fn load(
     dst: &[Reg],
     address: &Val,
 ) -> Result<Then, Refusal> {
-    let line = step.line();
+    let (line, mask, ranks) = (step.line(), step.mask, step.by_rank(access.space, address));
+    for lanes in ranks.iter().filter(|_| ranks.len() > 1) {
+        step.mask = *lanes;
+        if !matches!(load(step, access, dst, address)?, Then::Next) {
+            return step.abstain("a word that decides something, read by lanes in several CTAs");
+        }
+        step.mask = mask;
+    }
+    if ranks.len() > 1 {
+        return Ok(Then::Next);
+    }
     let unknown = Val::Unknown(Why::Loaded(line));
     if loose(step, false, None, address)? {
         dst.iter().for_each(|r| step.set(*r, unknown.clone()));
@@ -206,6 +216,15 @@ pub(super) fn store(
 ) -> Result<(), Refusal> {
     if access.strong {
         return step.abstain("a store with this combination of qualifiers");
+    }
+    let (mask, ranks) = (step.mask, step.by_rank(access.space, address));
+    if ranks.len() > 1 {
+        for lanes in ranks {
+            step.mask = lanes;
+            store(step, access, (values, regs), address)?;
+        }
+        step.mask = mask;
+        return Ok(());
     }
     if loose(step, true, None, address)? {
         return Ok(());

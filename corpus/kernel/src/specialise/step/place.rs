@@ -55,6 +55,16 @@ impl Executing<'_, '_> {
         out.into_iter().map(|(_, mask)| mask).collect()
     }
 
+    /// The lanes of the step by the CTA of the cluster whose shared memory they name.
+    pub(super) fn by_rank(&self, space: Space, address: &Val) -> Vec<u32> {
+        let Val::Known(known) = address else { return vec![self.mask] };
+        let of = |at: u64| match space {
+            Space::SharedCta | Space::SharedCluster => at >> RANK_SHIFT,
+            _ => at.checked_sub(SHARED_WINDOW).map_or(0, |at| 1 + (at >> RANK_SHIFT)),
+        };
+        self.alike(&Val::Known(known.map(of)))
+    }
+
     /// The place of an address in a state space.
     pub(super) fn place(&self, space: Space, address: &Val) -> Result<Place, Refusal> {
         let known = match address {
