@@ -212,6 +212,9 @@ pub(crate) struct Stored {
     pub(crate) line: u32,
 }
 
+/// How a counter hands out places: where it is, the bytes from one number to the next, and what is added to a number.
+pub(crate) type Handed = ((Mem, u64), u64, u64);
+
 /// The result of running a warp ahead.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
@@ -239,6 +242,8 @@ pub(crate) struct Trace {
     pub(crate) starved: Option<u32>,
     /// Weak accesses somewhere in a memory: data decides where. The line, and whether the memory is global.
     pub(crate) loose: BTreeSet<(u32, bool)>,
+    /// The stores whose places counters hand out: the memory, the counter, the distance of two numbers, and what is added to one.
+    pub(crate) ticketed: BTreeSet<(Mem, Handed)>,
     /// A line with an address in tensor memory that is a number (`columns`).
     pub(crate) numbered: Option<u32>,
     /// What it ran.

@@ -19,7 +19,7 @@ use super::residual::tidy;
 use super::step::choice::choice;
 use super::step::statement::statement;
 use super::step::{Executing, Then};
-use super::warp::{Round, State, Unread, Warp};
+use super::warp::{Round, State, Ticket, Unread, Warp};
 use crate::Refusal;
 use crate::ptx::{Sort, Statement, What, sort};
 use moire_program::ir::{Guard, Reg};
@@ -44,6 +44,7 @@ type Memo = BTreeMap<(usize, u64, u64), u32>;
 
 /// The numbers that registers of the items may hold.
 type Numbers = BTreeMap<u16, BTreeSet<u64>>;
+type Tickets = BTreeMap<usize, Ticket>;
 
 /// Runs a warp ahead in one round.
 pub(super) fn run(round: &Round<'_>, here: Here) -> Result<Trace, Refusal> {
@@ -65,6 +66,17 @@ fn accesses(statement: &Statement) -> bool {
 /// complete by being read.
 fn unread_in_both(one: &[Unread], other: &[Unread]) -> Vec<Unread> {
     one.iter().filter(|load| other.contains(load)).cloned().collect()
+}
+
+/// The tickets behind two arms that began with some: those that one arm at most has changed.
+fn of_arms(before: &Tickets, one: &Tickets, other: &Tickets) -> Tickets {
+    let updates: BTreeSet<usize> = one.keys().chain(other.keys()).copied().collect();
+    let pick = |update: usize| {
+        let [was, a, b] = [before, one, other].map(|all| all.get(&update));
+        let kept = if a == was || a == b { b } else { a.filter(|_| b == was) };
+        Some((update, kept?.clone()))
+    };
+    updates.into_iter().filter_map(pick).collect()
 }
 
 /// What is known of registers in the same way at the end of two ways.
@@ -114,7 +126,7 @@ impl<'r> Run<'r> {
     fn key(&self, state: &State, pc: usize) -> (usize, u64, u64) {
         let hash = |seed: u64| {
             let mut h = std::collections::hash_map::DefaultHasher::new();
-            (seed, state.active, &state.loads).hash(&mut h);
+            (seed, state.active, &state.loads, &state.tickets).hash(&mut h);
             for r in &self.round().flow.live[pc] {
                 let value = &state.env[r.index()];
                 value.hash(&mut h);
@@ -179,6 +191,8 @@ impl<'r> Run<'r> {
             state.numbers = numbers;
             other.behind.join(state.behind);
             state.behind = other.behind;
+            other.tickets.retain(|update, ticket| state.tickets.get(update) == Some(ticket));
+            state.tickets.clone_from(&other.tickets);
             if self.key(other, stop) != self.key(&state, stop) {
                 let what =
                     "lanes that diverge on a value only the exploration knows, and then continue differently";
@@ -270,7 +284,10 @@ impl<'r> Run<'r> {
 
     /// Whether a guard depends on data or on what is not evaluated.
     fn is_data(&self, state: &State, guard: Guard) -> bool {
-        matches!(state.env[guard.reg.index()], Val::Unknown(Why::Loaded(_) | Why::Computed(_)))
+        matches!(
+            state.env[guard.reg.index()],
+            Val::Unknown(Why::Loaded(_) | Why::Computed(_) | Why::Ticket { .. })
+        )
     }
 
     /// Runs a statement of which it is not known whether its guard holds. A branch into a failed check is not taken. What
@@ -450,7 +467,6 @@ impl<'r> Run<'r> {
             return Ok(Progress::Going);
         }
         let meet = self.round().flow.meets[state.pc];
-        let before = state.waited.clone();
         let other = self.warp.fresh();
         let end = self.warp.fresh();
         let leaves = |pc: usize| self.round().flow.leaves[pc];
@@ -476,40 +492,42 @@ impl<'r> Run<'r> {
         let second = self.region(way(arms[1], state), meet, depth + 1)?;
         self.warp.emit(state, self.warp.together, Item::Label(end))?;
         let joined = match (first, second) {
-            (Some(a), Some(b)) => {
-                let mut env = b.env;
-                for reg in &self.round().flow.live[meet] {
-                    let r = reg.index();
-                    let mine = std::mem::replace(&mut env[r], Val::Unknown(Why::Unset));
-                    env[r] = a.env[r].clone().over(a.active, &mine);
-                }
-                let loads = unread_in_both(&a.loads, &b.loads);
-                let mut waited = b.waited;
-                waited.extend(a.waited.into_iter().filter(|w| !before.contains(w)));
-                let (active, back) = (a.active | b.active, a.back || b.back);
-                let numbers = in_both(&a.numbers, b.numbers);
-                let mut behind = a.behind;
-                behind.join(b.behind);
-                State {
-                    pc: meet,
-                    active,
-                    alive,
-                    env,
-                    loads,
-                    passes: b.passes,
-                    ran: b.ran,
-                    back,
-                    waited,
-                    behind,
-                    numbers,
-                }
-            }
+            (Some(a), Some(b)) => self.joined(state, a, b),
             (Some(one), None) | (None, Some(one)) => one,
             (None, None) => return Ok(Progress::Ended),
         };
         *state = State { alive, ..joined };
         self.warp.together = state.active;
         Ok(Progress::Going)
+    }
+
+    /// The state behind two arms, where both ways meet.
+    fn joined(&self, before: &State, a: State, b: State) -> State {
+        let meet = b.pc;
+        let mut env = b.env;
+        for reg in &self.round().flow.live[meet] {
+            let r = reg.index();
+            let mine = std::mem::replace(&mut env[r], Val::Unknown(Why::Unset));
+            env[r] = a.env[r].clone().over(a.active, &mine);
+        }
+        let mut waited = b.waited;
+        waited.extend(a.waited.into_iter().filter(|w| !before.waited.contains(w)));
+        let mut behind = a.behind;
+        behind.join(b.behind);
+        State {
+            pc: meet,
+            active: a.active | b.active,
+            alive: before.alive,
+            env,
+            loads: unread_in_both(&a.loads, &b.loads),
+            passes: b.passes,
+            ran: b.ran,
+            back: a.back || b.back,
+            waited,
+            behind,
+            numbers: in_both(&a.numbers, b.numbers),
+            tickets: of_arms(&before.tickets, &a.tickets, &b.tickets),
+        }
     }
 
     /// Runs both arms of a branch that only move data, one after the other. What they compute differently is unknown.
@@ -527,6 +545,7 @@ impl<'r> Run<'r> {
             }
         }
         other.alive |= one.alive;
+        other.tickets = of_arms(&state.tickets, &one.tickets, &other.tickets);
         other.loads = unread_in_both(&one.loads, &other.loads);
         other.numbers = in_both(&one.numbers, other.numbers);
         *state = other;

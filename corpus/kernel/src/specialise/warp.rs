@@ -12,6 +12,7 @@ use super::known::value::{Val, Why};
 use super::launch::{Here, Launch};
 use super::need::Named;
 use super::registers::Behind;
+use super::touch::Mem;
 use crate::Refusal;
 use crate::ptx::Kernel;
 use moire_program::ir::{Guard, Reg};
@@ -60,6 +61,8 @@ pub(super) struct State {
     pub(super) waited: Vec<(usize, u32, u64)>,
     /// What it has waited for before its first `setmaxnreg`.
     pub(super) behind: Behind,
+    /// What operations that hand out numbers have read, by their places.
+    pub(super) tickets: BTreeMap<usize, Ticket>,
     /// The numbers that registers of the items may hold, where they are known ([`Round::counting`]).
     pub(super) numbers: BTreeMap<u16, BTreeSet<u64>>,
 }
@@ -78,9 +81,25 @@ impl State {
             back: false,
             waited: Vec::new(),
             behind: Behind::Barriers(0),
+            tickets: BTreeMap::new(),
             numbers: BTreeMap::new(),
         }
     }
+}
+
+/// What an operation that hands out numbers has read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Ticket {
+    /// Where the counter is.
+    pub(super) counter: (Mem, u64),
+    /// The register of the items, if the exploration knows the number.
+    pub(super) slot: Option<u16>,
+    /// The lanes that asked.
+    pub(super) lanes: u32,
+    /// For how many numbers, if that is known.
+    pub(super) count: Option<u64>,
+    /// The stores that have used it.
+    pub(super) spent: BTreeSet<usize>,
 }
 
 /// A load from tensor memory of which the warp has not read all registers.
@@ -205,6 +224,7 @@ impl<'r> Warp<'r> {
             }
             Val::Unknown(Why::Loaded(line)) => format!("data loaded in line {line}"),
             Val::Unknown(Why::Computed(line)) => format!("what line {line} computes"),
+            Val::Unknown(Why::Ticket { update, .. }) => format!("what line {} reads", self.line(*update)),
             Val::Unknown(Why::Unset) => "a register that was never written".into(),
             Val::Based(..) => "a value that only the exploration knows".into(),
             Val::Known(_) | Val::Parted(..) => "values that differ from lane to lane".into(),

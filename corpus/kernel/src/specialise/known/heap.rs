@@ -3,7 +3,7 @@
 //! Stores to a word that an ordered or atomic access touches are kept as numbers. If such a store has unknown data and
 //! something depends on the word, the kernel is abstained from.
 
-use crate::specialise::item::{Content, Stored, Trace};
+use crate::specialise::item::{Content, Handed, Stored, Trace};
 use crate::specialise::touch::Mem;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +18,8 @@ pub(crate) struct Heap {
     asked: BTreeSet<(Mem, u64, u64)>,
     /// Those of them that get data whose value is not followed.
     opaque: BTreeSet<(Mem, u64, u64)>,
+    /// How counters hand out places in a memory.
+    ticketed: BTreeSet<(Mem, Handed)>,
     /// Numbers stored in bytes of global memory that ordered accesses touch; none if one of them is not known.
     numbers: BTreeMap<(Mem, u64, u64), Option<BTreeSet<u64>>>,
 }
@@ -30,6 +32,7 @@ impl Heap {
         self.wanted.extend(&trace.wanted);
         self.asked.extend(&trace.asked);
         self.opaque.extend(&trace.opaque);
+        self.ticketed.extend(&trace.ticketed);
         for (place, number) in &trace.numbers {
             let all = self.numbers.entry(*place).or_insert_with(|| Some(BTreeSet::new()));
             *all = all.take().zip(*number).and_then(|(mut all, number)| {
@@ -60,6 +63,11 @@ impl Heap {
     /// Whether an ordered access touches some of these bytes of global memory.
     pub(crate) fn asked(&self, mem: Mem, start: u64, end: u64) -> bool {
         self.asked.iter().any(|a| a.0 == mem && a.1 < end && start < a.2)
+    }
+
+    /// Whether only one counter hands out places in this memory, in one way.
+    pub(crate) fn hands_out(&self, mem: Mem, handed: Handed) -> bool {
+        self.ticketed.iter().all(|other| other.0 != mem || other.1 == handed)
     }
 
     /// Whether some of these bytes of global memory get data whose value is not followed.

@@ -3,7 +3,7 @@
 use super::alu::{self, Int};
 use super::value::{Base, LANES, Lanes, Val};
 use crate::ptx::Sum;
-use moire_isa::kinds::{BinaryForm, CvtForm, Half, Num, Over, TernaryForm, Way};
+use moire_isa::kinds::{BinaryForm, CvtForm, Half, Num, Over, TernaryForm, UnaryForm, Way};
 use moire_isa::{Binary, Cvt, Ternary};
 
 /// The type of the operands of an integer instruction; none for floating point and for what is not evaluated.
@@ -61,14 +61,21 @@ fn moved_base(form: BinaryForm, args: &[Val]) -> Option<Val> {
     }
 }
 
-/// Evaluates an integer instruction on known operands. Saturation, clamping and shift amounts give other values.
+/// Evaluates an integer instruction on known operands. Saturation and clamping give other values.
 pub(crate) fn integer(sum: Sum<'_>, args: &[&Lanes]) -> Option<Lanes> {
     let t = operands(sum)?;
     match (sum, args) {
         (Sum::Binary(i), [a, b]) => binary(i, t, a, b),
-        (Sum::Unary(i), [a]) if !i.shiftamt.is() => {
+        (Sum::Unary(i), [a]) => {
             alu::one(i.form, t, 0)?;
-            Some(a.map(|v| alu::one(i.form, t, v).unwrap_or(0)))
+            let shift = |v: u64| match v {
+                0xffff_ffff => v,
+                _ if i.shiftamt.is() => u64::from(t.bits) - 1 - v,
+                _ => v,
+            };
+            let bfind = i.form == UnaryForm::Bfind;
+            let one = |v| alu::one(i.form, t, v).unwrap_or(0);
+            Some(a.map(|v| if bfind { shift(one(v)) } else { one(v) }))
         }
         (Sum::Ternary(i), [a, b, c]) => ternary(i, t, [a, b, c]),
         (Sum::Bfi(_), [a, b, c, d]) => {

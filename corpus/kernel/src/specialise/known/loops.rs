@@ -40,19 +40,34 @@ fn reaches(kernel: &Kernel, from: usize, to: usize, open: impl Fn(usize) -> bool
     false
 }
 
-/// The places of the loop that starts at a place: from them a way leads back to it, and not through it. `next` has the places that
-/// each one can be followed by.
+/// The places of the loop in which a branch leads back to a place: the smallest set in which each place leads to each other, and
+/// still does so without the places at which the sets around it are entered. `next` has the places that each one can be
+/// followed by.
 pub(crate) fn body(next: &[Vec<usize>], first: usize) -> BTreeSet<usize> {
     let mut before = vec![Vec::new(); next.len() + 1];
     next.iter().enumerate().for_each(|(pc, all)| all.iter().for_each(|to| before[*to].push(pc)));
-    let (mut out, mut work) = (BTreeSet::from([first]), vec![]);
-    work.extend(before[first].iter().filter(|pc| **pc >= first));
-    while let Some(pc) = work.pop() {
-        if out.insert(pc) {
-            work.extend(&before[pc]);
+    let back = |all: &BTreeSet<usize>| before[first].iter().any(|pc| *pc >= first && all.contains(pc));
+    let together = |within: &BTreeSet<usize>| -> BTreeSet<usize> {
+        let ways = |edges: &dyn Fn(usize) -> Vec<usize>| {
+            let (mut seen, mut work) = (BTreeSet::new(), vec![first]);
+            while let Some(pc) = work.pop() {
+                if within.contains(&pc) && seen.insert(pc) {
+                    work.extend(edges(pc));
+                }
+            }
+            seen
+        };
+        &ways(&|pc| next[pc].clone()) & &ways(&|pc| before[pc].clone())
+    };
+    let mut out = together(&(0..next.len()).collect());
+    loop {
+        let entered = |pc: &usize| before[*pc].iter().any(|from| !out.contains(from));
+        let inner = together(&out.iter().copied().filter(|pc| !entered(pc)).collect());
+        if !back(&inner) {
+            return out;
         }
+        out = inner;
     }
-    out
 }
 
 /// For each place, the loops around it, by their first statements.

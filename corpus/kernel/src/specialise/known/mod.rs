@@ -13,4 +13,5 @@ pub(super) mod loops;
 pub(super) mod map;
 pub(super) mod region;
 pub(super) mod strides;
+pub(super) mod tickets;
 pub(crate) mod value;

@@ -9,11 +9,12 @@ use super::depends::Slices;
 use super::flow::effects;
 use super::map::Map;
 use super::strides::{address, loaded};
+use super::tickets::{Ticketed, Tickets};
 use crate::ptx::{self, Kernel, Sort, Statement, Sum, Variable, What, sort};
 use crate::specialise::touch::Mem;
-use moire_isa::kinds::{BinaryForm, TernaryForm};
+use moire_isa::kinds::{self, BinaryForm, TernaryForm};
 use moire_isa::{Instr, Value};
-use moire_program::ir::{AluOp, Op, Operand, Reg};
+use moire_program::ir::{AluOp, Op, Operand, Reg, StoreOrder};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most pairs of a place and a register that are visited.
@@ -46,6 +47,10 @@ pub(crate) struct Regions {
     pub(crate) of: BTreeMap<usize, (Mem, u64, u64)>,
     /// The loads that some guard depends on.
     pub(crate) steering: BTreeSet<usize>,
+    /// The stores whose places a counter may hand out.
+    pub(crate) tickets: BTreeMap<usize, Ticketed>,
+    /// The operations by which one does.
+    pub(crate) handing: BTreeSet<usize>,
 }
 
 impl Regions {
@@ -57,12 +62,31 @@ impl Regions {
             let found = region(kernel, &slices, map, (pc, reg))?;
             (!shared || found.0.cta().is_some()).then_some((pc, found))
         });
+        let tickets = Tickets::new(kernel, map);
+        let handing = tickets.handing();
+        let ticket = |(pc, s): (usize, &Statement)| {
+            let stores = !handing.is_empty() && stores(s);
+            Some((pc, tickets.of(pc, address(s).filter(|_| stores)?.1, &handing)?))
+        };
+        let tickets = all().filter_map(ticket).collect();
         let guards = all().filter_map(|(pc, s)| Some((pc, s.guard?.reg)));
-        Regions { of: of.collect(), steering: slices.loads(guards.collect()) }
+        Regions { of: of.collect(), steering: slices.loads(guards.collect()), tickets, handing }
     }
 }
 
-fn region(
+/// Whether a statement is a weak store.
+fn stores(statement: &Statement) -> bool {
+    match &statement.what {
+        What::Core(op) => matches!(op, Op::Store { order: StoreOrder::Weak, .. }),
+        What::Plain(instr) => {
+            matches!(sort(instr), Sort::Store(st) if st.order.order == kinds::StoreOrder::Weak)
+        }
+        What::Branch { .. } | What::Table { .. } | What::Exit => false,
+    }
+}
+
+/// The memory into which a register points that a place reads, and the bytes there.
+pub(super) fn region(
     kernel: &Kernel,
     slices: &Slices<'_>,
     map: &Map,
@@ -92,14 +116,19 @@ fn region(
     let one = found.pop_first().filter(|_| found.is_empty())?;
     match one {
         Origin::Param(n) => Some((Mem::Param(n), 0, END)),
-        Origin::Symbol(n) => match kernel.variables.get(n as usize)? {
-            Variable::Shared { bytes: Some(bytes), .. } => {
-                let start = (*map.at.get(n as usize)?)?;
-                Some((Mem::Shared(0), start, start + u64::from(*bytes)))
-            }
-            Variable::Global => Some((Mem::Variable(u16::try_from(n).ok()?), 0, END)),
-            Variable::Shared { bytes: None, .. } | Variable::Local { .. } | Variable::Param(_) => None,
-        },
+        Origin::Symbol(n) => pointed(kernel, map, n),
+    }
+}
+
+/// The memory of a variable, and its bytes.
+pub(super) fn pointed(kernel: &Kernel, map: &Map, symbol: u32) -> Option<(Mem, u64, u64)> {
+    match kernel.variables.get(symbol as usize)? {
+        Variable::Shared { bytes: Some(bytes), .. } => {
+            let start = (*map.at.get(symbol as usize)?)?;
+            Some((Mem::Shared(0), start, start + u64::from(*bytes)))
+        }
+        Variable::Global => Some((Mem::Variable(u16::try_from(symbol).ok()?), 0, END)),
+        Variable::Shared { bytes: None, .. } | Variable::Local { .. } | Variable::Param(_) => None,
     }
 }
 

@@ -93,6 +93,9 @@ pub(crate) enum Why {
     Param(u16, u32),
     /// Loaded by this line.
     Loaded(u32),
+    /// What the operation at this place has read, which hands out numbers ([`super::tickets`]): by the lane itself, or by one lane
+    /// for all.
+    Ticket { update: usize, shared: bool },
     /// Computed by an instruction of this line that is not evaluated, or from such a value.
     Computed(u32),
 }
@@ -150,6 +153,7 @@ impl Val {
             (Val::Based(p, a), Val::Based(q, b)) if p == q => Val::Based(*p, a.over(mask, b)),
             // The value of lanes that were never written does not matter.
             (_, Val::Unknown(Why::Unset)) => self,
+            (Val::Unknown(Why::Unset), _) => old.clone(),
             (Val::Based(Base::Register(_), _), Val::Known(_))
             | (Val::Known(_), Val::Based(Base::Register(_), _)) => {
                 Val::Parted(mask, Rc::new((self, old.clone())))

@@ -7,6 +7,7 @@ use super::{Executing, Then};
 use crate::Refusal;
 use crate::specialise::item::{Content, Item, Manner, Stored};
 use crate::specialise::known::equal::Equal;
+use crate::specialise::known::tickets::Ticketed;
 use crate::specialise::known::value::{Base, Lanes, Val, Why, lanes};
 use crate::specialise::practice::Practice;
 use crate::specialise::residual::{AGREED, strange};
@@ -217,16 +218,24 @@ pub(super) fn store(
     if access.strong {
         return step.abstain("a store with this combination of qualifiers");
     }
-    let (mask, ranks) = (step.mask, step.by_rank(access.space, address));
-    if ranks.len() > 1 {
-        for lanes in ranks {
-            step.mask = lanes;
-            store(step, access, (values, regs), address)?;
-        }
-        step.mask = mask;
-        return Ok(());
+    let mask = step.mask;
+    for lanes in step.by_rank(access.space, address) {
+        step.mask = lanes;
+        stored(step, access, (values, regs), address)?;
     }
-    if loose(step, true, None, address)? {
+    step.mask = mask;
+    Ok(())
+}
+
+/// Runs a store of lanes that name the shared memory of one CTA, or other memory.
+fn stored(
+    step: &mut Executing<'_, '_>,
+    access: &Access,
+    (values, regs): (&[Val], &[Option<Reg>]),
+    address: &Val,
+) -> Result<(), Refusal> {
+    let ticket = ticketed(step, u64::from(access.bytes(step)?), address);
+    if loose(step, true, ticket, address)? {
         return Ok(());
     }
     let Place::In(mem, at) = step.place(access.space, address)? else { return Ok(()) };
@@ -410,7 +419,7 @@ pub(super) fn loose(
             step.warp.out.opaque.insert((mem, start, end));
         }
     }
-    if strong.is_none() {
+    if strong.is_none() || step.regions().tickets.contains_key(&step.state.pc) {
         step.warp.out.loose.insert((line, mem.cta().is_none()));
     }
     let why = step.warp.reason(address);
@@ -418,6 +427,57 @@ pub(super) fn loose(
     let manner = strong.map_or(Manner::Weak, Manner::Relaxed);
     step.emit(Item::Data { write, manner, touch })?;
     Ok(true)
+}
+
+/// Whether a counter hands out the place of a weak store whose address data decides ([`crate::specialise::known::tickets`]): the
+/// scope in which no two stores have one place. Such stores are relaxed ones, which do not race with each other.
+fn ticketed(step: &mut Executing<'_, '_>, bytes: u64, address: &Val) -> Option<Scope> {
+    let pc = step.state.pc;
+    let (mem, ..) = step.somewhere(address)?;
+    let found = step.regions().tickets.get(&pc).filter(|t| bytes <= t.scale)?.clone();
+    let update = ticket_of(step, &found)?;
+    let ticket = step.state.tickets.get_mut(&update)?;
+    // Another store of shared numbers may give a lane the rank that a different one had.
+    let fresh = found.own.is_some() || ticket.spent.is_empty();
+    let (counter, fresh) = (ticket.counter, ticket.spent.insert(pc) && fresh);
+    let handed = (counter, found.scale, found.more);
+    step.warp.out.ticketed.insert((mem, handed));
+    let alone = fresh && step.round().heap.hands_out(mem, handed);
+    alone.then(|| {
+        let line = step.line();
+        step.note(format!("line {line} stores at places that a counter hands out: it does not wrap around"));
+        if matches!(counter.0, Mem::Shared(_)) { Scope::Cta } else { Scope::Sys }
+    })
+}
+
+/// The operation that has handed out the places of a store by these lanes, no two of them the same.
+fn ticket_of(step: &Executing<'_, '_>, found: &Ticketed) -> Option<usize> {
+    let (mask, tickets) = (step.mask, &step.state.tickets);
+    if let Some((update, _)) = found.own {
+        return tickets.get(&update).filter(|t| mask & !t.lanes == 0).map(|_| update);
+    }
+    let value = |reg: Reg| step.value(Operand::Reg(reg));
+    let of = |reg: Reg| match value(reg) {
+        Val::Based(Base::Register(slot), Lanes::Same(0)) => {
+            tickets.iter().find(|t| t.1.slot == Some(slot) && t.1.lanes.count_ones() == 1).map(|t| *t.0)
+        }
+        Val::Unknown(Why::Ticket { update, shared: true }) => Some(update),
+        _ => None,
+    };
+    let (at, update) = found.terms.iter().enumerate().find_map(|(n, reg)| Some((n, of(*reg)?)))?;
+    if let Some(rank) =
+        found.rank.as_ref().filter(|r| r.ticket == found.terms[at] && r.updates.contains(&update))
+    {
+        let below = value(rank.below);
+        let all = below.known().is_some_and(|m| lanes(mask).all(|l| m.get(l) & 0xffff_ffff == (1 << l) - 1));
+        return all.then_some(update);
+    }
+    let count = tickets.get(&update)?.count?;
+    let rank = found.terms.iter().enumerate().find(|(n, _)| *n != at).map(|(_, reg)| value(*reg));
+    let rank = rank.unwrap_or_else(|| Val::same(0));
+    let ranks: BTreeSet<u64> = lanes(mask).filter_map(|l| Some(rank.known()?.get(l) & 0xffff_ffff)).collect();
+    let apart = ranks.len() == mask.count_ones() as usize && ranks.last().is_some_and(|r| *r < count);
+    apart.then_some(update)
 }
 
 /// Reads or writes this many bytes of data at the address of each lane.

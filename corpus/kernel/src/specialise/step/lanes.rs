@@ -3,7 +3,7 @@
 use super::Executing;
 use crate::ptx::Sum;
 use crate::specialise::known::alu::{self, Int};
-use crate::specialise::known::value::{Lanes, Val, lanes};
+use crate::specialise::known::value::{Lanes, Val, Why, lanes};
 use moire_isa::kinds::{BinaryForm, MatchForm, Num, ReduxOp, ReduxTy, ShflMode, VoteMode};
 use moire_isa::{Redux, Shfl, Value, Vote};
 
@@ -32,6 +32,13 @@ pub(super) fn shuffled(step: &Executing<'_, '_>, shfl: &Shfl) -> Option<Vec<Val>
     let value = match &given.of(givers) {
         Val::Known(s) => Val::Known(Lanes::from_fn(|l| s.get(from(l)))),
         Val::Based(b, s) => Val::Based(*b, Lanes::from_fn(|l| s.get(from(l)))),
+        Val::Unknown(Why::Ticket { update, .. }) => {
+            let asked = step.state.tickets.get(update).is_some_and(|t| t.lanes & givers != 0);
+            if givers.count_ones() != 1 || !asked {
+                return None;
+            }
+            Val::Unknown(Why::Ticket { update: *update, shared: true })
+        }
         Val::Unknown(_) | Val::Parted(..) => return None,
     };
     let all = lanes(step.mask).all(|l| step.mask >> from(l) & 1 == 1);

@@ -8,7 +8,9 @@ use crate::Refusal;
 use crate::specialise::item::{Content, Manner};
 use crate::specialise::known::value::{Base, Lanes, Val, Why};
 use crate::specialise::touch::{Kind, Mem, Touch};
+use crate::specialise::warp::Ticket;
 use moire_program::ir::*;
+use std::collections::BTreeSet;
 
 /// Numbers of the registers of a statement for the values it stores.
 const STORED: usize = 4_000;
@@ -98,6 +100,10 @@ pub(super) fn update(step: &mut Executing<'_, '_>, op: &Op) -> Result<Then, Refu
         }
         return Ok(Then::Next);
     }
+    let hands = step.regions().handing.contains(&step.state.pc);
+    if hands && *order == RmwOrder::Relaxed && step.mask.count_ones() > 1 {
+        return tickets(step, op, &address);
+    }
     let touch = word(step, *space, &address, ty.bytes())?;
     let (mut known, mut given) = (true, Vec::new());
     for (n, operand) in [Some(*a), *b].into_iter().flatten().enumerate() {
@@ -132,10 +138,38 @@ pub(super) fn update(step: &mut Executing<'_, '_>, op: &Op) -> Result<Then, Refu
     };
     step.leave(new, made)?;
     if let (Some(dst), Some(slot)) = (dst, slot) {
-        let value = held(step, &word, 0, ty.bytes(), slot)?;
+        let mut value = held(step, &word, 0, ty.bytes(), slot)?;
+        if hands {
+            if matches!(value, Val::Unknown(_)) {
+                value = Val::Unknown(Why::Ticket { update: step.state.pc, shared: false });
+            }
+            let known = if let Operand::Imm(n) = a { u64::try_from(n).ok() } else { None };
+            hand_out(step, &word, Some(slot.0), known);
+        }
         step.set(*dst, value);
     }
     Ok(Then::Next)
+}
+
+/// Runs an operation by which each of several lanes gets numbers of its own. Its value is not followed.
+fn tickets(step: &mut Executing<'_, '_>, op: &Op, address: &Val) -> Result<Then, Refusal> {
+    let Op::Rmw { scope, space, ty, dst, .. } = op else { return Ok(Then::Next) };
+    let touch = word(step, *space, address, ty.bytes())?;
+    let Some((at, _)) = touch.ranges.first().copied() else { return Ok(Then::Next) };
+    holds(step, &touch, 0, ty.bytes(), None)?;
+    moved(step, (true, Manner::Relaxed(*scope)), touch.mem, &Lanes::Same(at), ty.bytes())?;
+    hand_out(step, &touch, None, None);
+    if let Some(dst) = dst {
+        step.set(*dst, Val::Unknown(Why::Ticket { update: step.state.pc, shared: false }));
+    }
+    Ok(Then::Next)
+}
+
+/// Remembers who has asked for numbers, and how many.
+fn hand_out(step: &mut Executing<'_, '_>, word: &Touch, slot: Option<u16>, count: Option<u64>) {
+    let at = word.ranges.first().map_or(0, |range| range.0);
+    let ticket = Ticket { counter: (word.mem, at), slot, lanes: step.mask, count, spent: BTreeSet::new() };
+    step.state.tickets.insert(step.state.pc, ticket);
 }
 
 /// The scope of a load that orders nothing.

@@ -23,7 +23,7 @@ impl Executing<'_, '_> {
         usize::try_from(rank).ok().and_then(|r| self.warp.here.peers.get(r)).copied()
     }
 
-    fn regions(&self) -> &Regions {
+    pub(super) fn regions(&self) -> &Regions {
         let round = self.round();
         round.regions.get_or_init(|| Regions::new(round.kernel, round.map))
     }
@@ -35,7 +35,7 @@ impl Executing<'_, '_> {
 
     /// The bytes among which those of an access are whose address data decides.
     pub(super) fn somewhere(&self, value: &Val) -> Option<(Mem, u64, u64)> {
-        let Val::Unknown(Why::Loaded(_) | Why::Computed(_)) = value else { return None };
+        let Val::Unknown(Why::Loaded(_) | Why::Computed(_) | Why::Ticket { .. }) = value else { return None };
         let (mem, start, end) = *self.regions().of.get(&self.state.pc)?;
         let own = if mem.cta().is_some() { Mem::Shared(self.warp.here.cta) } else { mem };
         Some((own, start, end))

@@ -10,6 +10,7 @@ use crate::specialise::known::arms::{ASSERT_FAIL, called};
 use crate::specialise::known::flow::effects;
 use crate::specialise::known::value::{Val, Why};
 use crate::specialise::practice::Practice;
+use moire_isa::kinds::VoteMode;
 use moire_isa::{Call, Instr, Value};
 
 pub(super) fn plain(
@@ -65,6 +66,10 @@ fn computed(
 ) -> Result<Then, Refusal> {
     if let Some(mask) = exchanged(sum) {
         meet(step, statement, mask)?;
+    }
+    if matches!(sum, Sum::Vote(vote) if vote.mode == VoteMode::Ballot) {
+        // Ranks in another ballot belong to another ticket.
+        step.state.tickets.clear();
     }
     let (written, _) = effects(statement);
     if !written.iter().any(|r| step.matters(*r)) {
