@@ -52,16 +52,7 @@ pub(super) fn instruction(step: &mut Executing<'_, '_>, op: &Op) -> Result<Then,
             let count = count.map(|c| step.number(c, "the count of a barrier")).transpose()?;
             bar(step, Op::Bar { kind: *kind, id, count, instance: *instance })
         }
-        Op::WarpSync { mask: lanes } => {
-            let lanes = step.number(*lanes, "the mask of bar.warp.sync")?;
-            if let Operand::Imm(named) = lanes {
-                let named = u32::try_from(named & 0xffff_ffff).unwrap_or(0);
-                if named & step.state.alive & !step.mask != 0 {
-                    step.meet(step.mask, named)?;
-                }
-            }
-            step.leave(Op::WarpSync { mask: lanes }, Made::default())
-        }
+        Op::WarpSync { mask } => warp_sync(step, *mask),
         Op::ProxyOrder(
             order @ (ProxyOrder::TensormapAcquire { .. }
             | ProxyOrder::TensormapRelease { .. }
@@ -96,6 +87,18 @@ pub(super) fn instruction(step: &mut Executing<'_, '_>, op: &Op) -> Result<Then,
         // A module keeps these as the book reads them.
         Op::Book(book) => step.abstain(format!("`{}` is not interpreted", book.name())),
     }
+}
+
+/// Runs `bar.warp.sync`. Lanes that it names and that are elsewhere are waited for.
+fn warp_sync(step: &mut Executing<'_, '_>, mask: Operand) -> Result<Then, Refusal> {
+    let lanes = step.number(mask, "the mask of bar.warp.sync")?;
+    if let Operand::Imm(named) = lanes {
+        let named = u32::try_from(named & 0xffff_ffff).unwrap_or(0);
+        if named & step.state.alive & !step.mask != 0 {
+            step.meet(step.mask, named)?;
+        }
+    }
+    step.leave(Op::WarpSync { mask: lanes }, Made::default())
 }
 
 fn as_it_is(step: &mut Executing<'_, '_>, op: &Op) -> Result<Then, Refusal> {
