@@ -248,7 +248,7 @@ impl InC<'_> {
 }
 
 /// Processor time of the children that have ended, in seconds: fields 16 and 17 of `/proc/self/stat`, in hundredths (`USER_HZ`).
-fn children() -> Result<f64> {
+pub(super) fn children() -> Result<f64> {
     let stat =
         std::fs::read_to_string("/proc/self/stat").context("cannot read the time that children took")?;
     let fields = stat

@@ -25,6 +25,7 @@ mod mutants;
 mod operate;
 mod process;
 mod reductions;
+mod rivals;
 mod scale;
 mod selfcheck;
 mod spread;
@@ -69,6 +70,8 @@ enum Trial {
     Operate(operate::Operate),
     /// Compare the explorer with and without reductions on many drawn programs
     Reductions(reductions::Reduced),
+    /// Judge kernels by installed rivals, too: verdicts, whether they are right, seconds
+    Rivals(rivals::Rivals),
     /// Measure one coordinator with ten thousand simulated workers and a million findings: rates, times, memory
     Scale(scale::Scale),
     /// Compare explorer and naive enumerator on many distinct programs
@@ -97,6 +100,7 @@ pub fn run(bench: &Bench) -> Result<u8> {
         Trial::Mutants(args) => mutants::run(args),
         Trial::Operate(args) => operate::run(args),
         Trial::Reductions(args) => reductions::run(args),
+        Trial::Rivals(args) => rivals::run(args),
         Trial::Scale(args) => scale::run(args),
         Trial::Selfcheck(args) => selfcheck::run(args),
         Trial::Spread(args) => spread::run(args),

@@ -30,9 +30,14 @@ pub(super) struct Ended {
 impl Process {
     /// Starts `moire ARGS`.
     pub(super) fn start(args: &[&OsStr]) -> Result<Self> {
-        let exe = std::env::current_exe().context("cannot find this program")?;
-        let mut child = Command::new(exe)
-            .args(args)
+        let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
+        command.args(args);
+        Self::run(command)
+    }
+
+    /// Starts any command.
+    pub(super) fn run(mut command: Command) -> Result<Self> {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -26,6 +26,7 @@ mod kernels;
 mod kill;
 mod mend;
 mod mutants;
+mod newest;
 mod outside;
 #[cfg(target_os = "linux")]
 mod partition;

@@ -27,6 +27,7 @@ use moire_program::mutate::{Mistake, Mutant, mutants};
 use moire_program::text::{instruction, print};
 use moire_worker::agreement::MODEL;
 use right::Right;
+pub(crate) use right::below;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -40,7 +40,7 @@ pub(super) fn programs(bench: &Bench<'_>, noted: &mut Kept) -> Result<Vec<Right>
 }
 
 /// The files below a folder with this ending, by name; of a file, itself.
-fn below(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+pub(crate) fn below(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     if folder.is_file() {
         return Ok(vec![folder.to_owned()]);
     }
