@@ -70,8 +70,9 @@ pub(crate) fn raised<const W: usize>(model: &Model, flags: &[(CheckId, Vec<Row<W
     flags.iter().map(|(check, rows)| (*check, pairs(check, rows))).collect()
 }
 
-/// Every coherence the finished graph can have under some order of each phase; whether something was left untried.
-pub(crate) fn settle<const W: usize>(s: &mut State<'_, W>) -> (Vec<Settled<W>>, bool) {
+/// Every coherence the finished graph can have under some order of each phase, of which at most so many are tried; whether
+/// something was left untried; and how many were tried.
+pub(crate) fn settle<const W: usize>(s: &mut State<'_, W>, most: u64) -> (Vec<Settled<W>>, bool, u64) {
     let mut found = Vec::new();
     let ways = orders(s);
     let large = ways.iter().any(|w| w.large.is_some());
@@ -87,10 +88,11 @@ pub(crate) fn settle<const W: usize>(s: &mut State<'_, W>) -> (Vec<Settled<W>>, 
     let hopeless = orders.iter().any(Vec::is_empty);
     let fences = s.graph.events.iter().filter(|e| e.emitted.labels >> sets::SC & 1 == 1).count();
     let all = fences > 1 || orders.iter().flatten().any(|t| t.ends_badly);
-    let (mut tried, mut cut) = (0, false);
-    choose(s, &orders, (all, false), &mut tried, &mut found, &mut cut);
+    let most = usize::try_from(most).unwrap_or(MAX_CHOICES).clamp(1, MAX_CHOICES);
+    let (mut left, mut cut) = (most, false);
+    choose(s, &orders, (all, false), &mut left, &mut found, &mut cut);
     cut |= untried || (large && !hopeless && (all || found.is_empty()));
-    (found, cut)
+    (found, cut, (most - left) as u64)
 }
 
 /// Whether the model has nothing against the pairs of a order.
@@ -102,12 +104,12 @@ fn choose<const W: usize>(
     s: &mut State<'_, W>,
     orders: &[Vec<PhaseOrder>],
     (all, bad): (bool, bool),
-    tried: &mut usize,
+    left: &mut usize,
     found: &mut Vec<Settled<W>>,
     cut: &mut bool,
 ) {
     let Some((first, rest)) = orders.split_first() else {
-        *tried += 1;
+        *left = left.saturating_sub(1);
         let n = s.graph.events.inputs.n;
         let model = s.model;
         *cut |= s.consistency.evaluate_leaf(&mut s.graph, |co, fence, flags| {
@@ -129,11 +131,11 @@ fn choose<const W: usize>(
         return;
     };
     for order in first {
-        if *tried >= MAX_CHOICES {
+        if *left == 0 {
             *cut = true;
             return;
         }
-        under(s, order, |s| choose(s, rest, (all, bad || order.ends_badly), tried, found, cut));
+        under(s, order, |s| choose(s, rest, (all, bad || order.ends_badly), left, found, cut));
         if !all && !found.is_empty() {
             return;
         }

@@ -39,7 +39,9 @@ impl<const W: usize> Search<'_, W> {
             }
             self.state.consistency.evaluator.back(&mark);
         }
-        let (results, untried) = settle(&mut self.state);
+        let left = self.limits.checks.saturating_sub(self.summary.checks);
+        let (results, untried, tried) = settle(&mut self.state, left);
+        self.summary.checks += tried.saturating_sub(1);
         if untried {
             let some = self.state.graph.mbarriers.places.iter().any(Option::is_some);
             self.bound(if some { Bound::PhaseOrders } else { Bound::FenceOrders });
