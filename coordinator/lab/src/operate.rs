@@ -1,5 +1,5 @@
 //! `moire bench operate`: the operational engine against the explorer, on drawn tensor-core protocols, on mutants of them, on
-//! drawn programs with a free loop, and on both of the first with early questions about phases.
+//! drawn programs with a free loop, about counting and about warpgroup products, and on both of the first with early questions about phases.
 //!
 //! Contract: programs and models depend only on seed and number, not on the number of threads or on stops of the run. In turn
 //! a program is judged under the letter, under the practice profile and with one switch flipped. A difference is printed with
@@ -14,6 +14,7 @@ use moire_explore::Limits;
 use moire_generate::{Profile, Stream};
 use moire_lab::differential::draw_counting::looped_program;
 use moire_lab::differential::draw_peeks::with_peeks;
+use moire_lab::differential::draw_products::product_program;
 use moire_program::ir::Program;
 use moire_program::text::print;
 use moire_program::validate::is_illegal;
@@ -30,7 +31,7 @@ const BLOCK: u64 = 256;
 const MUTANTS_EACH: u64 = 4;
 /// Distance of the drawn loops of two seeds.
 const LOOPED: u64 = 1 << 32;
-const SCHEMA: u32 = 3;
+const SCHEMA: u32 = 4;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Operate {
@@ -46,6 +47,9 @@ pub(crate) struct Operate {
     /// Protocols and mutants in which threads ask early whether a phase is over
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     peeks: u64,
+    /// Drawn programs with a free loop and warpgroup products
+    #[arg(long, default_value_t = 1_000, value_name = "N")]
+    products: u64,
     /// What programs are drawn by
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -67,6 +71,7 @@ enum Drawn {
     Mutants,
     Loops,
     Peeks,
+    Products,
 }
 
 /// Sums over the programs of one kind.
@@ -96,11 +101,12 @@ struct Kept {
     mutants: Sums,
     loops: Sums,
     peeks: Sums,
+    products: Sums,
 }
 
 pub(crate) fn run(args: &Operate) -> Result<u8> {
-    if args.programs + args.mutants + args.loops + args.peeks == 0 {
-        bail!("--programs 0 --mutants 0 --loops 0 --peeks 0 compares nothing");
+    if args.programs + args.mutants + args.loops + args.peeks + args.products == 0 {
+        bail!("--programs 0 --mutants 0 --loops 0 --peeks 0 --products 0 compares nothing");
     }
     let models = models()?;
     let _held = args.keep.as_deref().map(kept::hold).transpose()?;
@@ -119,6 +125,7 @@ pub(crate) fn run(args: &Operate) -> Result<u8> {
         (Drawn::Mutants, args.mutants),
         (Drawn::Loops, args.loops),
         (Drawn::Peeks, args.peeks),
+        (Drawn::Products, args.products),
     ];
     for (drawn, count) in all {
         while kept.of(drawn).done < count {
@@ -173,6 +180,7 @@ impl Drawn {
             Drawn::Mutants => "mutants",
             Drawn::Loops => "loops",
             Drawn::Peeks => "peeks",
+            Drawn::Products => "products",
         }
     }
 
@@ -183,6 +191,7 @@ impl Drawn {
             Drawn::Protocols => Some(stream.item(number)),
             Drawn::Mutants => drawn_mutant(&stream.item(number / MUTANTS_EACH), number, seed),
             Drawn::Loops => looped_program(seed.wrapping_mul(LOOPED).wrapping_add(number)),
+            Drawn::Products => product_program(seed.wrapping_mul(LOOPED).wrapping_add(number)),
             Drawn::Peeks => {
                 let drawn = if number.is_multiple_of(2) { Drawn::Protocols } else { Drawn::Mutants };
                 with_peeks(drawn.program(seed, number)?, seed.wrapping_mul(LOOPED).wrapping_add(number))
@@ -265,6 +274,7 @@ impl Kept {
             Drawn::Mutants => &mut self.mutants,
             Drawn::Loops => &mut self.loops,
             Drawn::Peeks => &mut self.peeks,
+            Drawn::Products => &mut self.products,
         }
     }
 }
@@ -277,6 +287,7 @@ fn tell(kept: &Kept) -> u8 {
         ("mutants", &kept.mutants),
         ("loops", &kept.loops),
         ("peeks", &kept.peeks),
+        ("products", &kept.products),
     ];
     for (name, sums) in all {
         println!("{}", sums.tally().row(name));
@@ -309,7 +320,7 @@ mod tests {
         let args = |line: &str| Line::parse_from(line.split(' ')).args;
         let models = models().expect("shipped models load");
         let (one, two) = (args("moire --workers 1"), args("moire --workers 2"));
-        for drawn in [Drawn::Protocols, Drawn::Mutants, Drawn::Loops, Drawn::Peeks] {
+        for drawn in [Drawn::Protocols, Drawn::Mutants, Drawn::Loops, Drawn::Peeks, Drawn::Products] {
             let whole = compared(&one, &models, drawn, 0, 9);
             let mut parts = compared(&two, &models, drawn, 0, 4);
             parts.add(compared(&two, &models, drawn, 4, 5));

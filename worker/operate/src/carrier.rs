@@ -2,8 +2,8 @@
 //!
 //! A *vector* is what an arrival hands on: the facts of the order of execution, the accesses to tensor memory ordered
 //! before (`tcause`), those issued before, and the *levels* of base causality. The levels: plain base causality; through a
-//! proxy fence, by the CTA of the fence; of completed tensor-core operations, where release and acquire order them; and
-//! what else needs a fence on the way.
+//! proxy fence, by the CTA of the fence; of completed tensor-core operations, where release and acquire order them; what else needs a fence on the way;
+//! and the life of mbarriers.
 
 use crate::record::{Barrier, Object};
 use moire_program::ir::Scope;
@@ -27,8 +27,10 @@ pub(crate) mod row {
     pub(crate) const INITS: usize = 6;
     /// Writes that a release of tensor maps follows.
     pub(crate) const MAPS: usize = 7;
+    /// Operations on mbarriers, where lanes that meet order them too (RV).
+    pub(crate) const MET: usize = 8;
     /// Rows of a vector that do not depend on the number of CTAs.
-    pub(crate) const FIXED: usize = 8;
+    pub(crate) const FIXED: usize = 9;
 }
 
 /// Rows of a thread behind its vector.
@@ -63,9 +65,12 @@ pub(crate) enum Own {
     InitsFenced,
     /// Everything issued, products and moves, for allocator instructions that wait (TQ26).
     Everything,
+    /// Base causality at the last `wgmma.fence`, and through a proxy fence of the CTA.
+    Multiplied,
+    MultipliedFenced,
 }
 
-const OWN: usize = Own::Everything as usize + 1;
+const OWN: usize = Own::MultipliedFenced as usize + 1;
 
 /// Operations of a phase that a wait takes alike: scope and CTA of the operation, scope of what releases if something does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,6 +85,8 @@ pub(crate) struct Class {
 pub(crate) enum Group {
     Small,
     Bulk,
+    /// Warpgroup products.
+    Products,
 }
 
 /// Deepest group that is told apart from older ones.

@@ -6,7 +6,7 @@ use crate::flow::Flows;
 use crate::layout::{Layout, Span};
 use crate::planted::Planted;
 use crate::record::{Key, Object, Universe, What};
-use crate::rows::{self, Rows};
+use crate::rows::{self, Rows, both};
 use crate::schedule::Schedule;
 use crate::settings::Settings;
 use crate::state::{Mbarrier, State, ThreadState};
@@ -102,6 +102,7 @@ impl<'a> Engine<'a> {
             held: false,
             met: false,
             loads: Vec::new(),
+            products: Default::default(),
             copies: 0,
             allocations: 0,
             awaits: false,
@@ -327,6 +328,9 @@ pub(crate) fn published(e: &Engine<'_>, s: &State, thread: usize) -> Rows {
         out.add(row::ORDERED, &s.rows.get(e.carriers.own(thread, Own::Waited)));
     }
     out.add(row::ISSUED, &s.rows.get(e.carriers.own(thread, Own::IssuedBefore)));
+    if e.settings.lanes_order_life {
+        out.add(row::MET, &both(&s.rows.get(first + row::BASE), &e.universe.sets.lives));
+    }
     out
 }
 
@@ -365,6 +369,8 @@ pub(crate) struct Reach {
     pub(crate) levels: bool,
     /// Of the order of tensor memory, what is complete passes.
     pub(crate) completed: bool,
+    /// Of the levels, the life of mbarriers passes.
+    pub(crate) met: bool,
 }
 
 /// Adds a vector to what a thread knows.
@@ -379,6 +385,9 @@ pub(crate) fn learn(e: &Engine<'_>, s: &mut State, thread: usize, vector: &Rows,
     }
     if reach.completed {
         s.rows.add(first + row::ORDERED, &vector.get(row::ORDERED));
+    }
+    if reach.met {
+        s.rows.add(first + row::MET, &vector.get(row::MET));
     }
     if reach.levels {
         for at in row::BASE..e.carriers.vector() {

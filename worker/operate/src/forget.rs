@@ -1,7 +1,7 @@
 //! What a state need not hold: records that no later access can race with, and knowledge that nobody gains from.
 //!
 //! A record is dropped when every thread that may make a conflicting access already knows it at the level that access
-//! needs. Knowledge only grows until the record stands for a new instance, so no such access can race with it any more.
+//! needs, and none that is under way may outlive its CTA. Knowledge only grows until the record stands for a new instance, so no such access can race with it any more.
 //! *May* is taken from the records seen so far. A run that sees a new one is not trusted, and is repeated with it.
 
 use crate::carrier::{Carrier, Own, row};
@@ -109,6 +109,9 @@ impl Needs {
             }
         }
         for record in rows::members(&over) {
+            if crate::step::may_outlive(e, s, record) {
+                continue;
+            }
             drop_record(s, record);
         }
         known_to_waiters(e, s);

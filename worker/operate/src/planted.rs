@@ -59,13 +59,21 @@ pub enum Planted {
     NeverLeaves,
     /// Loops in loops are never entered.
     NeverEnters,
+    /// Lanes that meet order memory as well.
+    MeetingsOrder,
+    /// What a CTA has issued may outlive it.
+    Outlives,
+    /// Nothing needs a `wgmma.fence` before the matrices of a product.
+    FreeProducts,
+    /// The registers of a product are free at once.
+    FreeRegisters,
     /// Who asks once whether a phase is over waits until it is.
     AlwaysAnswers,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 28] = [
+    pub const ALL: [Planted; 32] = [
         Planted::Unobserved,
         Planted::Lapped,
         Planted::Generations,
@@ -93,6 +101,10 @@ impl Planted {
         Planted::WrongPeriod,
         Planted::NeverLeaves,
         Planted::NeverEnters,
+        Planted::MeetingsOrder,
+        Planted::Outlives,
+        Planted::FreeProducts,
+        Planted::FreeRegisters,
         Planted::AlwaysAnswers,
     ];
 }

@@ -32,6 +32,8 @@ pub(crate) enum AccessKind {
     Copy,
     /// An asynchronous copy with an operation.
     Reduction,
+    /// A warpgroup product.
+    Multiplied,
     /// A tensor-core instruction; whether it is the first factor of a product.
     Product { first: bool },
     /// The address that an allocation stores.
@@ -217,6 +219,8 @@ pub(crate) struct Sets {
     /// Facts of the order of execution.
     pub(crate) facts: Vec<u64>,
     pub(crate) inits: Vec<u64>,
+    /// Operations on mbarriers.
+    pub(crate) lives: Vec<u64>,
     pub(crate) reads: Vec<u64>,
     pub(crate) generic: Vec<u64>,
     pub(crate) copies: Vec<u64>,
@@ -252,6 +256,7 @@ impl Universe {
             tensor: none.clone(),
             facts: none.clone(),
             inits: none.clone(),
+            lives: none.clone(),
             reads: none.clone(),
             generic: none.clone(),
             copies: none.clone(),
@@ -343,7 +348,9 @@ impl Universe {
                 }
                 match access.part {
                     AccessKind::Plain | AccessKind::Strong(_) => {}
-                    AccessKind::Copy | AccessKind::Reduction => enter(&mut sets.copies),
+                    AccessKind::Copy | AccessKind::Reduction | AccessKind::Multiplied => {
+                        enter(&mut sets.copies);
+                    }
                     AccessKind::Product { .. } => enter(&mut sets.products),
                     AccessKind::Slot | AccessKind::SlotRead => enter(&mut sets.slots),
                 }
@@ -352,8 +359,11 @@ impl Universe {
                 enter(&mut sets.tensor);
                 enter(&mut sets.issued[layout.cta_of[key.thread]]);
             }
-            What::Init(_) => enter(&mut sets.inits),
-            What::Inval(_) | What::Use(_) => {}
+            What::Init(_) => {
+                enter(&mut sets.inits);
+                enter(&mut sets.lives);
+            }
+            What::Inval(_) | What::Use(_) => enter(&mut sets.lives),
             _ => enter(&mut sets.facts),
         }
     }

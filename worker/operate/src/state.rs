@@ -3,6 +3,7 @@
 use crate::carrier::Class;
 use crate::record::{Barrier, Object};
 use crate::rows::Rows;
+use crate::step::Products;
 use crate::trips::Classes;
 use crate::value::Val;
 use moire_program::ir::Reg;
@@ -31,6 +32,7 @@ pub(crate) struct ThreadState {
     /// It has met the rest of its warp at the instruction that it executes next.
     pub(crate) met: bool,
     pub(crate) loads: Vec<Loading>,
+    pub(crate) products: Products,
     /// Number of copies so far, where instances are told apart.
     pub(crate) copies: u32,
     /// Number of allocations so far.

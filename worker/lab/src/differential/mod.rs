@@ -14,6 +14,7 @@ pub mod draw_mbarrier;
 pub mod draw_meetings;
 pub mod draw_pairs;
 pub mod draw_peeks;
+pub mod draw_products;
 pub mod draw_tensor;
 pub mod draw_tile;
 pub mod draw_warps;

@@ -14,7 +14,7 @@ use crate::planted::Planted;
 use crate::record::{Barrier, What};
 use crate::rows;
 use crate::state::{Meeting, State};
-use moire_program::ir::{BarKind, Exchange, Instr, Operand, Tcgen05};
+use moire_program::ir::{BarKind, Exchange, Instr, Operand};
 
 /// Lanes of all threads of a CTA.
 fn lanes_of(e: &Engine<'_>, cta: usize) -> u32 {
@@ -125,31 +125,25 @@ fn lanes_meet(
         *t != at.thread && p.warp == place.warp && p.mask & mask != 0
     };
     let company = place.mask != 0 && e.layout.ctas[at.cta].iter().any(other);
-    lives(e, at, company)?;
     Ok(company.then_some(Barrier::Lanes { cta: at.cta, warp: place.warp, mask, form }))
-}
-
-/// Abstains where lanes that meet order the life of an mbarrier.
-fn lives(e: &Engine<'_>, at: At<'_>, company: bool) -> Result<(), Stop> {
-    if company && e.settings.lanes_order_life && e.invalidates {
-        return Err(at.abstain("an exchange of lanes that orders the life of an mbarrier"));
-    }
-    Ok(())
 }
 
 /// Waits for the other threads of the warp before an instruction that the whole warp executes (`.sync.aligned`). Returns whether
 /// the thread waits.
-pub(super) fn gather(e: &mut Engine<'_>, s: &mut State, at: At<'_>, op: &Tcgen05) -> Result<bool, Stop> {
-    let single = op.by_one_thread() || matches!(op, Tcgen05::FenceBefore | Tcgen05::FenceAfter);
-    let (warp, name) = (e.program.threads[at.thread].place.warp, op.name());
-    if single || s.threads[at.thread].met {
+pub(super) fn gather(
+    e: &mut Engine<'_>,
+    s: &mut State,
+    at: At<'_>,
+    name: &'static str,
+) -> Result<bool, Stop> {
+    let warp = e.program.threads[at.thread].place.warp;
+    if s.threads[at.thread].met {
         return Ok(false);
     }
     let other = |t: &usize| *t != at.thread && takes_part(e, *t, (warp, name));
     if !takes_part(e, at.thread, (warp, name)) || !e.layout.ctas[at.cta].iter().any(other) {
         return Ok(false);
     }
-    lives(e, at, true)?;
     let goes = come(e, s, at, (Barrier::Whole { cta: at.cta, warp, name }, None, true))?;
     Ok(!goes)
 }
@@ -241,8 +235,9 @@ fn complete(e: &mut Engine<'_>, s: &mut State, barrier: Barrier, line: u32) -> R
     let bare = whole || matches!(barrier, Barrier::Lanes { .. });
     let reach = Reach {
         ordered: !(bare || warp && e.settings.unordered_warp_barrier),
-        levels: !(bare || warp && e.settings.bare_warp_barrier),
+        levels: !(bare && !e.has(Planted::MeetingsOrder) || warp && e.settings.bare_warp_barrier),
         completed: bare && e.settings.lanes_complete,
+        met: bare && e.settings.lanes_order_life,
     };
     let meeting = s.meetings.entry(barrier).or_default();
     let members = std::mem::take(&mut meeting.members);
@@ -304,7 +299,7 @@ pub(super) fn cluster_wait(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> boo
     let over = barrier.open.is_empty();
     let first = e.carriers.first(Carrier::Cluster(cluster, true));
     let held = vector(e, s, first);
-    learn(e, s, at.thread, &held, Reach { ordered: true, levels: true, completed: false });
+    learn(e, s, at.thread, &held, Reach { ordered: true, levels: true, completed: false, met: false });
     if over {
         empty(e, s, first);
     }

@@ -1,7 +1,7 @@
 //! Asynchronous copies: their accesses, groups, and the transactions they report (PTX ISA 9.2, 9.7.9.25, 9.7.9.13).
 
 use super::launch::{Unstarted, reaching};
-use super::mbarrier::{alive, used};
+use super::mbarrier::{How, alive, used};
 use super::memory::{access, admits, overwritten};
 use crate::carrier::{Carrier, Class, DEPTH, Group, row};
 use crate::engine::{At, Engine, address, home, known, object_at, published};
@@ -98,7 +98,7 @@ fn written(e: &Engine<'_>, s: &mut State, accesses: &[Access]) {
 }
 
 /// Closes the open group. The oldest two that are told apart become one.
-fn close(e: &mut Engine<'_>, s: &mut State, at: At<'_>, group: Group) -> Result<(), Stop> {
+pub(super) fn close(e: &mut Engine<'_>, s: &mut State, at: At<'_>, group: Group) -> Result<(), Stop> {
     let rows: Vec<usize> =
         (0..=DEPTH).map(|n| e.carriers.first(Carrier::Copies(at.thread, group, n))).collect();
     let last = rows.len() - 1;
@@ -112,7 +112,7 @@ fn close(e: &mut Engine<'_>, s: &mut State, at: At<'_>, group: Group) -> Result<
 }
 
 /// Waits for all groups but the `kept` youngest, the open one counted.
-fn await_groups(
+pub(super) fn await_groups(
     e: &mut Engine<'_>,
     s: &mut State,
     at: At<'_>,
@@ -132,7 +132,7 @@ fn await_groups(
             done = both(&done, &e.universe.sets.reads);
         }
         s.rows.add(first + row::BASE, &both(&done, &e.universe.sets.memory));
-        s.rows.add(first + row::FACTS, &both(&done, &e.universe.sets.facts));
+        s.rows.add(first + row::FACTS, &done);
         let left = rows::without(&s.rows.get(row), &done);
         s.rows.replace(row, &left);
     }
@@ -143,7 +143,7 @@ fn await_groups(
 fn arrive(e: &mut Engine<'_>, s: &mut State, at: At<'_>, noinc: bool, addr: &Address) -> Result<(), Stop> {
     let value = address(e, s, at, addr)?;
     let of = object_at(e, at, value)?;
-    if !alive(e, s, at, of, true)? {
+    if !alive(e, s, at, of, How::Ordinary)? {
         return Ok(());
     }
     let lanes = i64::from(at.lanes);
@@ -159,6 +159,7 @@ fn arrive(e: &mut Engine<'_>, s: &mut State, at: At<'_>, noinc: bool, addr: &Add
     for n in 0..=DEPTH {
         let row = e.carriers.first(Carrier::Copies(at.thread, Group::Small, n));
         vector.add(row::BASE, &s.rows.get(row));
+        vector.add(row::FACTS, &s.rows.get(row));
     }
     // Copies that the thread has waited for are complete as well.
     let base = s.rows.get(e.carriers.thread(at.thread) + row::BASE);
@@ -188,12 +189,13 @@ pub(super) fn finish(
     completion: Completion,
     mut vector: Rows,
 ) -> Result<Option<usize>, Stop> {
-    if !alive(e, s, at, completion.of, false)? {
+    if !alive(e, s, at, completion.of, How::Detached)? {
         return Ok(None);
     }
     let used = used(e, s, at, completion.of, true)?;
     if let Some(record) = used {
         vector.set(row::BASE, record);
+        vector.set(row::FACTS, record);
     }
     if e.mode.every_order || e.mode.schedule.late {
         s.pending.push((completion, vector));
@@ -291,6 +293,7 @@ fn reported(
             }
             if only || !access.writes || e.layout.owner(&access.span) == there {
                 vector.set(row::BASE, *record);
+                vector.set(row::FACTS, *record);
             }
         }
         vector.add(e.carriers.fenced(home(e, of)), &slots);

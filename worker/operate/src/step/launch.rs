@@ -1,11 +1,12 @@
 //! CTAs that start and exit: whose memory an instruction works on (PTX ISA 9.2, 9.7.16.5).
 //!
-//! Shared memory has the lifetime of its CTA. If no thread of the CTA has seen at its exit that what the CTA issued there is
-//! over (XC, XM), this engine abstains: its rows hold causality, and the order of execution would be enough.
+//! Shared memory has the lifetime of its CTA. What the CTA issued there is over before its last thread exits (XC, XM) if some
+//! thread of it has waited for that. So the rows of facts hold these operations once they are complete.
 
 use crate::carrier::row;
 use crate::engine::{At, Engine, drop_record, home, knows, renew};
 use crate::finding::{Kind, Stop};
+use crate::planted::Planted;
 use crate::record::{Key, Object, What};
 use crate::rows;
 use crate::state::State;
@@ -70,33 +71,26 @@ fn exited(e: &mut Engine<'_>, cta: usize, place: (usize, u32), name: &str) {
     e.find(Kind::Lifetime, text, vec![place]);
 }
 
-/// The line of an asynchronous operation that may outlive the CTA that issued it, in its own shared memory.
-fn outlives(e: &Engine<'_>, s: &State, cta: usize) -> Option<u32> {
-    let known = |record: usize| {
-        let row = |t: &usize| e.carriers.thread(*t);
-        e.layout.ctas[cta]
-            .iter()
-            .any(|t| s.rows.has(row(t) + row::BASE, record) || s.rows.has(row(t) + row::FACTS, record))
+/// Whether an asynchronous operation on the shared memory of the CTA that issued it may be under way when that ends: no thread
+/// of the CTA has seen that it is over. The order of execution is enough.
+pub(crate) fn may_outlive(e: &Engine<'_>, s: &State, record: usize) -> bool {
+    let (key, sets) = (&e.universe.keys[record], &e.universe.sets);
+    let of = match &key.what {
+        What::Memory(a) if !e.settings.copies_outlive => e
+            .layout
+            .owner(&a.span)
+            .filter(|_| rows::has(&sets.copies, record) || rows::has(&sets.products, record)),
+        What::Use(of) if !e.settings.arrivals_outlive && key.instance > 0 => Some(home(e, *of)),
+        _ => None,
     };
-    let sets = &e.universe.sets;
-    let own = |record: &usize| {
-        let key = &e.universe.keys[*record];
-        let of = match &key.what {
-            What::Memory(a) if !e.settings.copies_outlive => e
-                .layout
-                .owner(&a.span)
-                .filter(|_| rows::has(&sets.copies, *record) || rows::has(&sets.products, *record)),
-            What::Use(of) if !e.settings.arrivals_outlive && key.instance > 0 => Some(home(e, *of)),
-            _ => None,
-        };
-        of == Some(cta) && e.layout.cta_of.get(key.thread) == Some(&cta)
+    let Some(cta) = of.filter(|cta| e.program.launched && e.layout.cta_of[key.thread] == *cta) else {
+        return false;
     };
-    let late = rows::members(&s.live).into_iter().filter(own).find(|record| !known(*record));
-    late.map(|record| e.universe.lines[record])
+    !e.layout.ctas[cta].iter().any(|t| knows(e, s, *t, row::FACTS, record))
 }
 
 /// A thread ends.
-pub(crate) fn exit(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<(), Stop> {
+pub(crate) fn exit(e: &mut Engine<'_>, s: &mut State, thread: usize) {
     s.threads[thread].exited = true;
     s.threads[thread].loads.clear();
     s.classes.exit(thread);
@@ -122,8 +116,19 @@ pub(crate) fn exit(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<(
         let text = format!("CTA {} exits while columns are allocated", e.place(cta));
         e.find(Kind::Protocol, text, vec![(thread, 0)]);
     }
-    match outlives(e, s, cta).filter(|_| last && e.program.launched) {
-        Some(line) => Err(Stop::abstain("an asynchronous operation that may outlive its CTA", line)),
-        None => Ok(()),
+    if last && !e.has(Planted::Outlives) {
+        outlived(e, s, cta);
+    }
+}
+
+/// Reports what may be under way in the shared memory of a CTA whose last thread has exited.
+fn outlived(e: &mut Engine<'_>, s: &State, cta: usize) {
+    for record in rows::members(&s.live) {
+        let place = (e.universe.keys[record].thread, e.universe.lines[record]);
+        if e.layout.cta_of.get(place.0) == Some(&cta) && may_outlive(e, s, record) {
+            let name = e.thread_name(place.0);
+            let text = format!("what {name} has issued may be under way when CTA {} exits", e.place(cta));
+            e.find(Kind::Lifetime, text, vec![place]);
+        }
     }
 }

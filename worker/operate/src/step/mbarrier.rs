@@ -101,7 +101,7 @@ fn init(e: &mut Engine<'_>, s: &mut State, at: At<'_>, of: Object, count: u32) -
     let alive = s.mbarriers.get(&of).is_some_and(|m| m.valid);
     if alive {
         e.find(Kind::Lifetime, format!("{name}: initialised while it is alive"), vec![at.place()]);
-    } else if rows::has(&s.live, inval) && !s.rows.has(base, inval) {
+    } else if rows::has(&s.live, inval) && !rows::has(&before(e, s, at.thread), inval) {
         e.find(Kind::Lifetime, format!("{name}: init is not ordered after inval"), vec![at.place()]);
     }
     data_before_init(e, s, at, of);
@@ -138,15 +138,16 @@ fn clear(e: &mut Engine<'_>, s: &mut State, of: Object) {
 
 fn inval(e: &mut Engine<'_>, s: &mut State, at: At<'_>, of: Object) -> Result<(), Stop> {
     let (_, inval) = life(e, of, at.line())?;
-    alive(e, s, at, of, true)?;
+    alive(e, s, at, of, How::Ordinary)?;
     let name = e.name_of_object(of);
     if at.lanes > 1 {
         e.find(Kind::Lifetime, format!("{name}: invalidated by several lanes"), vec![at.place()]);
     }
     let base = e.carriers.thread(at.thread) + row::BASE;
+    let known = before(e, s, at.thread);
     for record in rows::members(&s.live) {
         let key = &e.universe.keys[record];
-        if key.what == What::Use(of) && !s.rows.has(base, record) {
+        if key.what == What::Use(of) && !rows::has(&known, record) {
             let place = (key.thread, e.universe.lines[record]);
             let text = format!("{name}: inval is not ordered after a use by {}", e.thread_name(place.0));
             e.find(Kind::Lifetime, text, vec![place, at.place()]);
@@ -160,27 +161,51 @@ fn inval(e: &mut Engine<'_>, s: &mut State, at: At<'_>, of: Object) -> Result<()
     Ok(())
 }
 
+/// How a thread uses an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// In program order.
+    Ordinary,
+    /// It asks, perhaps many times before it has its answer: the first time, only causality has ordered it after `init`.
+    Asks,
+    /// By an asynchronous arrival.
+    Detached,
+}
+
+/// Operations on mbarriers that come before what a thread does next: by causality, and where lanes that meet order them (RV),
+/// by any steps of causality, program order and meetings.
+fn before(e: &Engine<'_>, s: &State, thread: usize) -> Vec<u64> {
+    let first = e.carriers.thread(thread);
+    let mut out = s.rows.get(first + row::BASE);
+    if e.settings.lanes_order_life {
+        rows::add(&mut out, &s.rows.get(first + row::MET));
+    }
+    out
+}
+
 /// Checks that an object is alive where a thread uses it. Returns whether there is an object at all.
 pub(super) fn alive(
     e: &mut Engine<'_>,
     s: &mut State,
     at: At<'_>,
     of: Object,
-    ordinary: bool,
+    how: How,
 ) -> Result<bool, Stop> {
-    let (init, inval) = life(e, of, at.line())?;
+    let (init, _) = life(e, of, at.line())?;
     let name = e.name_of_object(of);
     let valid = s.mbarriers.get(&of).is_some_and(|m| m.valid);
     if !valid {
         e.find(Kind::Lifetime, format!("{name}: used before init or after inval"), vec![at.place()]);
         return Ok(false);
     }
-    let late = !ordinary && e.settings.fenced_init;
-    let level = if late { row::INITS } else { row::BASE };
-    if rows::has(&s.live, init) && !knows(e, s, at.thread, level, init) {
+    let known = match how {
+        How::Detached if e.settings.fenced_init => knows(e, s, at.thread, row::INITS, init),
+        How::Asks => knows(e, s, at.thread, row::BASE, init),
+        How::Ordinary | How::Detached => rows::has(&before(e, s, at.thread), init),
+    };
+    if rows::has(&s.live, init) && !known {
         e.find(Kind::Lifetime, format!("{name}: used without order after its init"), vec![at.place()]);
     }
-    let _ = inval;
     Ok(true)
 }
 
@@ -243,7 +268,7 @@ fn ordinary(
     (scope, relaxed): (Scope, bool),
     added: Added,
 ) -> Result<(), Stop> {
-    if !alive(e, s, at, of, true)? {
+    if !alive(e, s, at, of, How::Ordinary)? {
         return Ok(());
     }
     if let Some(record) = used(e, s, at, of, false)? {
@@ -486,7 +511,7 @@ pub(super) fn wait(
     if (m.phase & 1 == 1) == odd {
         return Ok(false);
     }
-    alive(e, s, at, of, true)?;
+    alive(e, s, at, of, How::Asks)?;
     early(e, s, at, of)?;
     for class in e.carriers.classes.get(&of).cloned().unwrap_or_default() {
         take(e, s, at, of, class, wait);
@@ -515,7 +540,7 @@ pub(super) fn peek(
     (of, odd): (Object, bool),
 ) -> Result<bool, Stop> {
     e.waiters.insert((of, at.thread));
-    if home(e, of) != at.cta || !alive(e, s, at, of, true)? {
+    if home(e, of) != at.cta || !alive(e, s, at, of, How::Asks)? {
         return Ok(false);
     }
     if let Some(record) = used(e, s, at, of, false)? {
@@ -550,7 +575,7 @@ fn take(e: &mut Engine<'_>, s: &mut State, at: At<'_>, of: Object, class: Class,
     let ordered = meets || e.settings.any_scope;
     let released = class.release.filter(|r| meets && include(e, (*r, class.cta), (wait.scope, at.cta)));
     let levels = released.is_some() && (!wait.relaxed || e.has(Planted::RelaxedWaits));
-    learn(e, s, at.thread, &held, Reach { ordered, levels, completed: false });
+    learn(e, s, at.thread, &held, Reach { ordered, levels, completed: false, met: false });
     if class.release.is_none() || levels {
         return;
     }
@@ -564,7 +589,8 @@ fn take(e: &mut Engine<'_>, s: &mut State, at: At<'_>, of: Object, class: Class,
             e.carriers.taken[at.thread].insert(None);
             deliver(e, s, Carrier::Acquired(at.thread, None), &late);
         } else {
-            learn(e, s, at.thread, &late, Reach { ordered: false, levels: true, completed: false });
+            let reach = Reach { ordered: false, levels: true, completed: false, met: false };
+            learn(e, s, at.thread, &late, reach);
         }
     }
 }

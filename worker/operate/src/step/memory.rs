@@ -1,8 +1,8 @@
 //! Accesses to memory: which earlier ones must be ordered before them, and by what (PTX ISA 9.2, 8.7 and 8.9.5).
 
 use super::launch::reach_out;
-use crate::carrier::row;
-use crate::engine::{At, Engine, drop_record, renew, span};
+use crate::carrier::{Own, row};
+use crate::engine::{At, Engine, address, drop_record, renew, span};
 use crate::finding::{Kind, Stop};
 use crate::layout::Span;
 use crate::planted::Planted;
@@ -10,7 +10,7 @@ use crate::record::{Access, AccessKind, Key, Object, Via, What};
 use crate::rows::{self, add, both, without};
 use crate::state::State;
 use crate::value::{Val, low};
-use moire_program::ir::{Address, Operand, Reg, Space, Ty};
+use moire_program::ir::{Address, Descriptor, Operand, Reg, Space, Ty};
 
 /// Executes accesses of one instruction: checks each against what is there, and enters them. Returns their records.
 pub(super) fn access(
@@ -21,7 +21,7 @@ pub(super) fn access(
 ) -> Result<Vec<usize>, Stop> {
     let mut records = Vec::new();
     for access in accesses {
-        let counted = e.mode.instances && !matches!(access.part, AccessKind::Plain | AccessKind::Strong(_));
+        let counted = e.mode.instances && !in_order(access.part);
         let first = if counted { s.threads[at.thread].copies } else { 0 };
         let what = What::Memory(*access);
         let mut record =
@@ -59,6 +59,11 @@ pub(super) fn access(
     Ok(records)
 }
 
+/// Whether a later instance of an access is known only where the earlier one is.
+fn in_order(part: AccessKind) -> bool {
+    matches!(part, AccessKind::Plain | AccessKind::Strong(_) | AccessKind::Multiplied)
+}
+
 /// Whether two instances of an access complete independently.
 fn apart(access: &Access) -> bool {
     matches!(access.part, AccessKind::Copy | AccessKind::Reduction)
@@ -78,6 +83,8 @@ pub(crate) fn level_needed(
         }
         Via::Generic => row::BASE,
         Via::Async => {
+            let multiplied = later.part == AccessKind::Multiplied;
+            let own = |own: Own| e.carriers.vector() + own as usize;
             let near = if e.settings.stands_at_issue {
                 e.layout.cta_of[issuer] == cta
             } else {
@@ -85,7 +92,10 @@ pub(crate) fn level_needed(
                 place(&earlier.span).unwrap_or(home(issuer)) == place(&later.span).unwrap_or(cta)
             };
             if earlier.via == Via::Async && near {
-                return row::BASE;
+                return if multiplied { own(Own::Multiplied) } else { row::BASE };
+            }
+            if multiplied {
+                return own(Own::MultipliedFenced);
             }
             let owner = place(&later.span).filter(|_| !e.settings.fence_at_instruction);
             e.carriers.fenced(owner.unwrap_or(cta))
@@ -103,7 +113,11 @@ fn fence_place(e: &Engine<'_>, at: At<'_>, access: &Access) -> usize {
 /// Memory records that are ordered before an access that a thread makes now.
 fn ordered(e: &Engine<'_>, s: &State, at: At<'_>, access: &Access) -> Vec<u64> {
     let first = e.carriers.thread(at.thread);
-    let base = s.rows.get(first + row::BASE);
+    let multiplied = access.part == AccessKind::Multiplied && !e.has(Planted::FreeProducts);
+    let base = match multiplied {
+        true => s.rows.get(e.carriers.own(at.thread, Own::Multiplied)),
+        false => s.rows.get(first + row::BASE),
+    };
     let sets = &e.universe.sets;
     match access.via {
         Via::Generic => {
@@ -117,8 +131,10 @@ fn ordered(e: &Engine<'_>, s: &State, at: At<'_>, access: &Access) -> Vec<u64> {
         }
         Via::Async if e.has(Planted::FreeProxy) => base,
         Via::Async => {
-            let fenced = s.rows.get(first + e.carriers.fenced(fence_place(e, at, access)));
-            let mut out = fenced;
+            let mut out = match multiplied {
+                true => s.rows.get(e.carriers.own(at.thread, Own::MultipliedFenced)),
+                false => s.rows.get(first + e.carriers.fenced(fence_place(e, at, access))),
+            };
             let near = if e.settings.stands_at_issue {
                 &sets.issued[at.cta]
             } else {
@@ -206,6 +222,17 @@ pub(super) fn admits(qualifier: Space, space: Space) -> bool {
         Space::Tensor => space == Space::Tensor,
         Space::SharedCta | Space::SharedCluster => space == Space::SharedCta,
     }
+}
+
+/// The bytes of a matrix in the shared memory of the CTA.
+pub(super) fn matrix(e: &Engine<'_>, s: &State, at: At<'_>, of: &Descriptor) -> Result<Span, Stop> {
+    let Descriptor::Range { addr, bytes } = of else {
+        return Err(at.abstain("a matrix descriptor in a register"));
+    };
+    let span = e.layout.locate(address(e, s, at, addr)?, *bytes);
+    let here =
+        |span: &Span| admits(Space::SharedCta, e.layout.space(span)) && e.layout.owner(span) == Some(at.cta);
+    span.filter(here).ok_or_else(|| at.abstain("a matrix outside the shared memory of the CTA"))
 }
 
 fn elements(ty: Ty, count: usize) -> Option<(u32, u32)> {

@@ -13,9 +13,12 @@ mod memory;
 mod place;
 mod registers;
 mod tensor;
+mod warpgroup;
 
 pub(crate) use allocator::suspects;
+pub(crate) use launch::may_outlive;
 pub(crate) use memory::level_needed;
+pub(crate) use warpgroup::Products;
 
 use crate::engine::{At, Engine, known};
 use crate::finding::{Kind, Stop};
@@ -88,6 +91,9 @@ pub(crate) fn step(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<M
     }
     if e.settings.complete_by_use {
         tensor::reading(e, s, at);
+    }
+    if !s.threads[thread].met {
+        warpgroup::registers(e, s, at);
     }
     let before = s.threads[thread].pc;
     let moved = execute(e, s, at)?;
@@ -232,7 +238,7 @@ fn reaches(body: &[Instr], from: usize, to: usize) -> bool {
 /// The thread ends.
 fn leave(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<(), Stop> {
     s.threads[thread].pc = e.program.threads[thread].body.len();
-    launch::exit(e, s, thread)?;
+    launch::exit(e, s, thread);
     barrier::without(e, s, thread)
 }
 
@@ -300,7 +306,14 @@ fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<Moved, Stop>
         Op::Tcgen05(op) => tensor_core(e, s, at, op),
         Op::AsyncCopy(op) => copy::copy(e, s, at, op).map(|()| Moved::On),
         Op::Control(control) => controlled(e, s, at, control),
-        Op::Wgmma(op) => Err(at.abstain(op.name())),
+        Op::Wgmma(op) => {
+            if barrier::gather(e, s, at, op.name())? {
+                return Ok(Moved::Blocked);
+            }
+            warpgroup::wgmma(e, s, at, op)?;
+            s.threads[at.thread].met = false;
+            Ok(Moved::On)
+        }
         Op::Tile(op) => Err(at.abstain(op.name())),
         Op::Book(book) => book::execute(e, s, at, book).map(|()| Moved::On),
     }
@@ -328,7 +341,8 @@ fn controlled(e: &mut Engine<'_>, s: &mut State, at: At<'_>, control: &Control) 
 
 /// An instruction of the tensor cores: the lanes of a warp meet before one that the whole warp executes.
 fn tensor_core(e: &mut Engine<'_>, s: &mut State, at: At<'_>, op: &Tcgen05) -> Result<Moved, Stop> {
-    if barrier::gather(e, s, at, op)? {
+    let single = op.by_one_thread() || matches!(op, Tcgen05::FenceBefore | Tcgen05::FenceAfter);
+    if !single && barrier::gather(e, s, at, op.name())? {
         return Ok(Moved::Blocked);
     }
     let goes = match op {

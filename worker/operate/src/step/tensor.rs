@@ -3,10 +3,10 @@
 
 use super::copy::{finish, stands};
 use super::launch::{Unstarted, reaching};
-use super::memory::{access, admits};
+use super::memory::{access, matrix};
 use super::place::{masks, place_in_tensor, shape_of};
 use crate::carrier::{Carrier, Class, Own, row};
-use crate::engine::{At, Engine, address, home, known, object, renew};
+use crate::engine::{At, Engine, home, known, object, renew};
 use crate::finding::{Kind, Stop};
 use crate::planted::Planted;
 use crate::record::{Access, AccessKind, Cells, Home, Key, Object, Tensor, Via, What, Work};
@@ -15,7 +15,7 @@ use crate::settings::Pipeline;
 use crate::state::{Added, Columns, Completion, Loading, State, Suspect};
 use crate::value::Val;
 use moire_program::ir::{
-    Commit, CopyShape, CtaGroup, Descriptor, Factor, Mma, MoveShape, Reg, Scope, Space, TENSOR_LANES, Tcgen05,
+    Commit, CopyShape, CtaGroup, Descriptor, Factor, Mma, MoveShape, Reg, Scope, TENSOR_LANES, Tcgen05,
 };
 use moire_program::tensor::{Usage, touches};
 
@@ -371,14 +371,7 @@ fn shared(e: &Engine<'_>, s: &State, at: At<'_>, op: &Tcgen05) -> Result<Vec<Acc
     let ctas = ctas(e, at, op.group() == Some(CtaGroup::Two))?;
     let mut out = Vec::new();
     for (descriptor, first) in descriptors {
-        let Descriptor::Range { addr, bytes } = descriptor else {
-            return Err(at.abstain("a matrix descriptor in a register"));
-        };
-        let span = e.layout.locate(address(e, s, at, &addr)?, bytes);
-        let span = span.filter(|span| {
-            admits(Space::SharedCta, e.layout.space(span)) && e.layout.owner(span) == Some(at.cta)
-        });
-        let span = span.ok_or_else(|| at.abstain("a matrix outside the shared memory of the CTA"))?;
+        let span = matrix(e, s, at, &descriptor)?;
         for cta in &ctas {
             if let Some(span) = e.layout.twin(span, *cta) {
                 let access =
@@ -440,7 +433,7 @@ fn committed(e: &mut Engine<'_>, s: &mut State, at: At<'_>, commit: &Commit) -> 
     let tensor = both(&followed, &sets.tensor);
     let mut vector = Rows::new(s.rows.words);
     vector.add(row::FACTS, &s.rows.get(first + row::FACTS));
-    vector.add(row::FACTS, &both(&followed, &sets.facts));
+    vector.add(row::FACTS, &without(&followed, &sets.tensor));
     let relayed = if e.settings.asynchronous_commit { own(Own::After) } else { first + row::ORDERED };
     vector.add(row::ORDERED, &s.rows.get(relayed));
     vector.add(row::ORDERED, &s.rows.get(own(Own::Before)));
