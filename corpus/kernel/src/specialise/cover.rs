@@ -133,7 +133,11 @@ impl<'k> Cover<'k> {
         choosing: bool,
     ) -> Self {
         let numbers: BTreeSet<(u16, u32)> = free.needs.iter().map(|n| (n.index, n.at)).collect();
-        let given = |index: u16| bases.iter().any(|base| base.params.contains_key(&index));
+        let given = |index: u16| {
+            bases
+                .iter()
+                .any(|base| base.params.contains_key(&index) || base.actual.bytes.contains_key(&index))
+        };
         let pointer = |p: &(u16, u32)| {
             kernel.params.get(usize::from(p.0)).is_some_and(|param| param.pointer) && p.1 == 0
         };
