@@ -318,10 +318,10 @@ impl<'k> Cover<'k> {
             .map(|part| (part, self.values(part, &depends.numbers, passes)))
             .collect();
         let mut out = Vec::new();
-        // In turns: the work is bounded, and the last parameter may be the one. The smallest launch has the least work.
+        // In turns: the work is bounded, and the last parameter may be the one.
         let bases: Vec<&Launch> = self.near(goal).into_iter().chain(&self.bases).collect();
         let turns = 0..parts.iter().map(|part| part.1.len()).max().unwrap_or(0);
-        for (base, n) in bases.iter().copied().flat_map(|base| turns.clone().map(move |n| (base, n))) {
+        for (n, base) in turns.flat_map(|n| bases.iter().copied().map(move |base| (n, base))) {
             for (part, v) in parts.iter().filter_map(|(part, values)| Some((*part, *values.get(n)?))) {
                 let row = Launch { grid: base.cluster, ..base.clone() };
                 let row = matches!(part, Varied::Axis(_)).then_some(row);
