@@ -246,6 +246,8 @@ pub(crate) struct Trace {
     pub(crate) relaxed: BTreeSet<Mem>,
     /// The stores whose places counters hand out: the memory, the counter, the distance of two numbers, and what is added to one.
     pub(crate) ticketed: BTreeSet<(Mem, Handed)>,
+    /// Where the answers of its `clusterlaunchcontrol.try_cancel` go, in order: CTA and address of the answer, address of the mbarrier.
+    pub(crate) asks: Vec<(u32, u64, u64)>,
     /// A line with an address in tensor memory that is a number (`columns`).
     pub(crate) numbered: Option<u32>,
     /// What it ran.

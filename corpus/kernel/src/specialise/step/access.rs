@@ -1,5 +1,6 @@
 //! Runs ordinary loads and stores. Words that decide something keep their values; other data keeps only its footprint.
 
+use super::control::answer;
 use super::followed::operand_left;
 use super::ordered::number;
 use super::place::Place;
@@ -14,7 +15,7 @@ use crate::specialise::residual::{AGREED, strange};
 use crate::specialise::touch::{Kind, Mem, Spread, Touch};
 use crate::specialise::warp::State;
 use moire_program::ir::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The form of an access.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +72,12 @@ pub(super) fn load(
     let pc = step.state.pc;
     if decides
         && let (Mem::Shared(cta), Some(one)) = (mem, at.one(step.mask))
+        && let Some(then) = load_answer(step, access, dst, (cta, one))?
+    {
+        return Ok(then);
+    }
+    if decides
+        && let (Mem::Shared(cta), Some(one)) = (mem, at.one(step.mask))
         && let Some(then) = load_word(step, access, dst, (cta, one))?
     {
         return Ok(then);
@@ -80,6 +87,36 @@ pub(super) fn load(
     data(step, false, mem, &at, bytes)?;
     dst.iter().for_each(|r| step.set(*r, unknown.clone()));
     Ok(Then::Next)
+}
+
+/// Loads an answer of `clusterlaunchcontrol.try_cancel`, that of the last phase that this warp has waited for. `None` if it is none.
+fn load_answer(
+    step: &mut Executing<'_, '_>,
+    access: &Access,
+    dst: &[Reg],
+    (cta, at): (u32, u64),
+) -> Result<Option<Then>, Refusal> {
+    let Some(mbarrier) = step.round().heap.told_by(cta, at) else { return Ok(None) };
+    let bytes = access.bytes(step)?;
+    let here = |w: &&(usize, u32, u64)| (w.1, w.2) == (cta, mbarrier);
+    let mut waits: BTreeMap<usize, usize> = BTreeMap::new();
+    step.state.waited.iter().filter(here).for_each(|w| *waits.entry(w.0).or_default() += 1);
+    // Who does not wait itself reads one answer after the other.
+    let read = step.state.answers.entry((step.state.pc, at)).or_default();
+    let last = waits.into_values().max().map_or(*read, |n| n - 1);
+    *read += 1;
+    let Some(n) = step.round().heap.answer(cta, at, last) else {
+        step.warp.out.starved = step.warp.out.starved.or(Some(step.line()));
+        return Ok(Some(Then::End));
+    };
+    let answer = answer(step, n);
+    step.warp.out.course.word(step.state.pc, None);
+    data(step, false, Mem::Shared(cta), &Lanes::Same(at), bytes)?;
+    // The number stands in the first register; the others have nothing of it.
+    for (i, reg) in dst.iter().enumerate() {
+        step.set(*reg, Val::same(if i == 0 { answer } else { 0 }));
+    }
+    Ok(Some(Then::Next))
 }
 
 /// Loads words that decide something, with one way for each value. `None` if they may hold any value.

@@ -69,6 +69,9 @@ fn moved(step: &Executing<'_, '_>, mov: &Mov) -> Option<Vec<Val>> {
 fn unpacked(step: &Executing<'_, '_>, parts: &[Value], bits: u32, source: &Value) -> Option<Vec<Val>> {
     let width = bits / u32::try_from(parts.len()).ok()?;
     let Val::Known(all) = step.read(source) else { return None };
+    if bits > 64 {
+        return None;
+    }
     let shift = |i: usize| width.saturating_mul(u32::try_from(i).unwrap_or(64)).min(63);
     let cut = Int { bits: width.clamp(1, 64), signed: false };
     let part =
@@ -77,6 +80,11 @@ fn unpacked(step: &Executing<'_, '_>, parts: &[Value], bits: u32, source: &Value
 }
 
 fn packed(step: &Executing<'_, '_>, parts: &[Value], bits: u32) -> Option<Val> {
+    // Of 128 bits only the answer about another cluster is followed, which stands in the first part.
+    if bits == 128 {
+        let all = parts.iter().all(|part| matches!(step.read(part), Val::Known(_)));
+        return all.then(|| step.read(&parts[0]));
+    }
     let width = bits / u32::try_from(parts.len()).ok()?;
     let cut = Int { bits: width.clamp(1, 64), signed: false };
     let mut total = Lanes::Same(0);
