@@ -1,6 +1,7 @@
 //! The trace of a warp that was run ahead: its residual items, and its stores.
 
 use super::coverage::Course;
+use super::known::value::Base;
 use super::practice::Practice;
 use super::registers::Resize;
 use super::touch::{Kind, Mem, Touch};
@@ -194,6 +195,8 @@ impl Late {
 pub(crate) enum Content {
     /// A number.
     Known(u64),
+    /// A place in the memory of a parameter or a variable: so many bytes behind its start.
+    Address(Base, u64),
     /// The address an allocation of tensor memory returns.
     Allocation,
     /// The value of an ordered or atomic write; only the exploration knows it.

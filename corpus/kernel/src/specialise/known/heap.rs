@@ -133,7 +133,11 @@ impl Heap {
                         let shifted = v >> (8 * (at - start)).min(63);
                         Content::Known(if bytes >= 8 { shifted } else { shifted & ((1 << (8 * bytes)) - 1) })
                     }
-                    kept @ (Content::Allocation | Content::Held) if *start == at && *length == bytes => *kept,
+                    kept @ (Content::Allocation | Content::Address(..) | Content::Held)
+                        if *start == at && *length == bytes =>
+                    {
+                        *kept
+                    }
                     _ => Content::Opaque,
                 });
             }

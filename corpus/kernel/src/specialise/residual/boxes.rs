@@ -2,7 +2,7 @@
 //!
 //! - A loaded box: `expect_tx` announces a number of bytes to its mbarrier. The copies up to the next announcement share
 //!   that number equally. If equal shares do not fit, each copy extends to the next destination.
-//! - A box that a copy loads into several CTAs, or that is told to an mbarrier of another CTA: all boxes of one tensor map have one
+//! - A box that a copy loads into several CTAs, that is told to an mbarrier of another CTA, or to one that other warps also use: all boxes of one tensor map have one
 //!   size. An mbarrier is announced as many bytes in all as copies deliver to it, which is an equation for each mbarrier.
 //!   Where they leave a choice, a copy extends to the next destination.
 //! - A stored box: the run of bytes at its start that threads store to, up to the start of the next copy; of all written bytes,

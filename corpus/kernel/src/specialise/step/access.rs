@@ -148,6 +148,11 @@ fn load_word(
         let allocated = contents.contains(&Content::Allocation);
         let contents = if allocated { [Content::Allocation].into() } else { contents };
         let data = contents.contains(&Content::Opaque);
+        // Addresses are not told from each other, nor from numbers.
+        let address = contents.iter().any(|c| matches!(c, Content::Address(..)));
+        if address && contents.len() > 1 {
+            return Ok(None);
+        }
         // Only data of four bytes and more is told from numbers.
         let told = bytes >= 4 && step.steers();
         let held = contents.contains(&Content::Held) && (!data || told);
@@ -222,7 +227,10 @@ fn choose(
         let mut next = base.clone();
         let value = match content {
             Content::Known(v) => Val::same(*v),
-            _ => Val::Based(Base::Register(word.0), Lanes::Same(0)),
+            Content::Address(base, at) => Val::Based(*base, Lanes::Same(*at)),
+            Content::Allocation | Content::Held | Content::Opaque => {
+                Val::Based(Base::Register(word.0), Lanes::Same(0))
+            }
         };
         step.warp.set(&mut next, reg, value, step.mask);
         let mut test = None;
@@ -295,6 +303,9 @@ fn stored(
         let start = step.shared_offset(one + u64::from(bytes * i))?;
         let content = match value {
             Val::Known(l) if bytes <= 8 => l.one(step.mask).map_or(Content::Opaque, Content::Known),
+            Val::Based(base @ (Base::Param(_) | Base::Variable(_)), l) if bytes == 8 => {
+                l.one(step.mask).map_or(Content::Opaque, |at| Content::Address(*base, at))
+            }
             // What one lane hands on, such as what its atomic operation has read.
             Val::Based(Base::Register(_), _) if matches!(bytes, 4 | 8) && step.mask.is_power_of_two() => {
                 Content::Held
@@ -326,7 +337,7 @@ fn stored(
         let value = match content {
             Content::Known(v) => Operand::Imm(i128::from(v)),
             Content::Held => operand_left(step, &values[n], ty, HANDED + n)?.unwrap_or(Operand::Imm(0)),
-            Content::Allocation | Content::Opaque => Operand::Imm(strange(ty)),
+            Content::Address(..) | Content::Allocation | Content::Opaque => Operand::Imm(strange(ty)),
         };
         let space = if cta == step.warp.here.cta { Space::SharedCta } else { Space::SharedCluster };
         let order = if agreed.is_some() { StoreOrder::Relaxed(AGREED) } else { StoreOrder::Weak };
