@@ -37,6 +37,8 @@ impl Note {
 pub(crate) enum Manner {
     /// Weakly.
     Weak,
+    /// A read on the promise that nothing writes there, which is broken (`promised`).
+    Broken,
     /// Relaxed, in this scope.
     Relaxed(Scope),
     /// Weakly, and everyone who executes the store writes these numbers ([`Practice::OneValue`]).

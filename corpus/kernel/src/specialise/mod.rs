@@ -308,8 +308,9 @@ fn ahead(
             let loose = traces.iter().flat_map(|t| t.loose.iter().copied()).collect();
             let courses: Vec<_> = traces.iter().map(|t| &t.course).collect();
             let mut coverage = Coverage::of(kernel, &courses);
+            let promise = promised::kept(&mut traces).err();
             let pool = || registers::suffice(kernel.entry_registers()?, &places, &traces).err();
-            let reserve = promised::kept(&traces).err().or_else(pool).or_else(|| steered(&traces));
+            let reserve = promise.or_else(pool).or_else(|| steered(&traces));
             let reserve = reserve.or_else(|| overlap::none(&launch.actual, &map, &traces).err());
             notes.extend(registers::taken(kernel.entry_registers(), &traces));
             let residue = residue(&places, traces)?;

@@ -1,7 +1,10 @@
 //! Loads on a promise: `ld.global.nc` and `ldu` read memory that is read-only while the kernel runs (PTX ISA 9.2, 9.7.9.8
 //! and 9.7.9.9). The memory model does not cover them otherwise (8.1), so a launch that writes what they read is abstained from.
+//!
+//! Such a load goes through a cache that stores do not reach. So it is taken to read through the texture proxy where the promise is
+//! broken: a store that no proxy fence hands over races with it. What is then found stands.
 
-use super::item::{Placed, Trace};
+use super::item::{Item, Manner, Placed, Trace};
 use super::residual::apart::uses;
 use super::touch::Mem;
 use crate::Refusal;
@@ -10,15 +13,22 @@ use std::collections::BTreeMap;
 /// Writes of one memory: first byte, end, line.
 type Writes = BTreeMap<Mem, Vec<(u64, u64, u32)>>;
 
-/// Refuses a launch that breaks the promise of a load.
-pub(super) fn kept(traces: &[Trace]) -> Result<(), Refusal> {
+/// Refuses a launch that breaks the promise of a load, and marks the reads of such loads.
+pub(super) fn kept(traces: &mut [Trace]) -> Result<(), Refusal> {
     if traces.iter().all(|t| t.promised.is_empty()) {
         return Ok(());
     }
     let mut writes = Writes::new();
     traces.iter().flat_map(|t| &t.items).for_each(|placed| add(&mut writes, placed));
     writes.values_mut().for_each(join);
-    match traces.iter().flat_map(|t| &t.promised).find_map(|read| Some((read.3, broken(&writes, read)?))) {
+    let all = traces.iter().flat_map(|t| &t.promised);
+    let found: BTreeMap<u32, u32> = all.filter_map(|read| Some((read.3, broken(&writes, read)?))).collect();
+    for placed in traces.iter_mut().flat_map(|t| &mut t.items).filter(|p| found.contains_key(&p.line)) {
+        if let Item::Data { write: false, manner: manner @ Manner::Weak, .. } = &mut placed.item {
+            *manner = Manner::Broken;
+        }
+    }
+    match found.into_iter().next() {
         Some((line, by)) => {
             let what = format!(
                 "a load that is defined only for memory that is read-only while the kernel runs: line {by} writes it"

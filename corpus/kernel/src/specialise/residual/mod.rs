@@ -352,9 +352,10 @@ impl Maker<'_> {
             8 if at % 8 == 0 => 64,
             _ => 8,
         };
-        let (proxy, ty) = (Proxy::Generic, Ty::U(bits));
+        let proxy = if *manner == Manner::Broken { Proxy::Texture } else { Proxy::Generic };
+        let ty = Ty::U(bits);
         let strong = match manner {
-            Manner::Weak | Manner::Same(_) => None,
+            Manner::Weak | Manner::Broken | Manner::Same(_) => None,
             Manner::Relaxed(scope) => Some(*scope),
             Manner::Agreed(_) | Manner::Parted { .. } => Some(AGREED),
         };

@@ -72,7 +72,8 @@ pub(super) fn instruction(step: &mut Executing<'_, '_>, op: &Op) -> Result<Then,
         }
         Op::Wgmma(w) => warpgroup(step, w),
         multimem_op!() => {
-            step.abstain("`multimem`: the module does not say which memories its address names")
+            step.note("the address of `multimem` names one memory, that of its parameter: copies in other devices, and other names of them, are left out");
+            instruction(step, &on_one_device(op))
         }
         Op::ClusterWait => {
             step.state.behind.wait(true);
@@ -87,6 +88,20 @@ pub(super) fn instruction(step: &mut Executing<'_, '_>, op: &Op) -> Result<Then,
         // A module keeps these as the book reads them.
         Op::Book(book) => step.abstain(format!("`{}` is not interpreted", book.name())),
     }
+}
+
+/// An access by a multimem address as one of a single memory.
+fn on_one_device(op: &Op) -> Op {
+    let (proxy, space) = (Proxy::Generic, Space::Global);
+    if let Op::MultimemLoad { order, ty, dst, addr, .. } = op {
+        return Op::Load { order: *order, proxy, space, ty: *ty, dst: vec![*dst], addr: *addr };
+    }
+    if let Op::MultimemStore { order, ty, addr, src } = op {
+        return Op::Store { order: *order, proxy, space, ty: *ty, addr: *addr, src: vec![*src] };
+    }
+    let Op::MultimemRed { order, scope, op, ty, addr, src } = op else { return op.clone() };
+    let (order, scope, op, ty, addr) = (*order, *scope, *op, *ty, *addr);
+    Op::Rmw { red: true, order, scope, proxy, space, op, ty, dst: None, addr, a: *src, b: None }
 }
 
 /// Runs `bar.warp.sync`. Lanes that it names and that are elsewhere are waited for.
