@@ -510,6 +510,14 @@ fn what_is_wrong_is_told_before_all_executions_are_visited() {
     assert!(out.starts_with("k.ptx: race (not explored to the end)\n"), "{out}");
 }
 
+/// The launch is not taken as it stands, but what is found in it is wrong in any case.
+#[test]
+fn a_broken_promise_is_a_race() {
+    let (code, out, err) = check(&ours("read-back-nc.ptx"), &[]);
+    assert!(code == Some(10) && out.starts_with("k.ptx: race\n"), "{out}{err}");
+    assert!(out.contains("line 21") && out.contains("line 23"), "{out}");
+}
+
 #[test]
 fn lanes_that_ask_together_may_get_different_answers() {
     let (code, out, err) = check(&ours("polled.ptx"), &[]);
