@@ -76,6 +76,11 @@ impl Env for Body<'_, '_> {
         if let Some(symbol) = self.builder.symbol(name) {
             return Some(Known::Symbol(symbol.0.into(), self.home(symbol)));
         }
+        // Of `.reg .v4 .s32 abcd` the elements are declared behind it, `abcd.x` first.
+        if let Some(Known::Reg(first)) = self.register(&format!("{name}.x")) {
+            let count = if self.register(&format!("{name}.z")).is_some() { 4 } else { 2 };
+            return Some(Known::Vector(first, count));
+        }
         let declared = if self.functions.contains_key(name) { None } else { self.register(name) };
         match declared {
             None if !name.starts_with('%') => Some(Known::Symbol(OUTSIDE + self.label(name), None)),

@@ -129,11 +129,15 @@ fn load_word(
     let line = step.line();
     let bytes = access.ty.bytes();
     let mut ways = vec![(None, step.state.clone())];
+    let starts: Vec<u32> = (0..dst.len() as u64)
+        .map(|i| step.shared_offset(at + u64::from(bytes) * i))
+        .collect::<Result<_, _>>()?;
+    let flag = flag(step, dst, cta, &starts, bytes);
     for (i, reg) in dst.iter().enumerate() {
         if !step.matters(*reg) {
             continue;
         }
-        let start = step.shared_offset(at + u64::from(bytes) * i as u64)?;
+        let start = starts[i];
         step.warp.out.wanted.insert((cta, start, start.saturating_add(bytes)));
         let contents = step.round().heap.contents(cta, start, bytes);
         let known = contents.iter().all(|content| matches!(content, Content::Known(_)));
@@ -156,7 +160,8 @@ fn load_word(
         // Only data of four bytes and more is told from numbers.
         let told = bytes >= 4 && step.steers();
         let held = contents.contains(&Content::Held) && (!data || told);
-        if !held && (data || contents.len() > WAYS) || ways.len() > 1 {
+        let loose = flag.is_some_and(|flag| flag != i) && !held && (data || contents.len() > 1);
+        if !loose && (!held && (data || contents.len() > WAYS) || ways.len() > 1) {
             return Ok(None);
         }
         let word = step.slot(2 * i)?;
@@ -167,6 +172,11 @@ fn load_word(
         let order = LoadOrder::Weak;
         let op = Op::Load { order, proxy: Proxy::Generic, space, ty, dst: vec![word], addr };
         step.emit(Item::Op { op: Box::new(op), touches: vec![touch] })?;
+        if loose {
+            let unknown = Val::Unknown(Why::Loaded(line));
+            ways.iter_mut().for_each(|(_, state)| step.warp.set(state, *reg, unknown.clone(), step.mask));
+            continue;
+        }
         if held && data {
             trap(step, (word, ty))?;
         }
@@ -192,6 +202,20 @@ fn load_word(
         }
         None => Ok(None),
     }
+}
+
+/// The element of a vector that says whether there is more work: the last one that is 0 or 1, where others have several values, too,
+/// such as the coordinates of a tile. The run splits for it alone, and the others are unknown.
+fn flag(step: &Executing<'_, '_>, dst: &[Reg], cta: u32, starts: &[u32], bytes: u32) -> Option<usize> {
+    let several = |(i, reg): (usize, &Reg)| {
+        let contents = step.round().heap.contents(cta, starts[i], bytes);
+        let open = contents.len() > 1 || contents.contains(&Content::Opaque);
+        (open && step.matters(*reg)).then_some((i, contents))
+    };
+    let open: Vec<(usize, BTreeSet<Content>)> = dst.iter().enumerate().filter_map(several).collect();
+    let truth = |all: &BTreeSet<Content>| all.iter().all(|c| matches!(c, Content::Known(0 | 1)));
+    let last = open.iter().rev().find(|(_, contents)| truth(contents))?;
+    (open.len() > 1).then_some(last.0)
 }
 
 /// Leaves a mistake behind where a word has other data than the number that one lane hands on: a store that nothing orders with

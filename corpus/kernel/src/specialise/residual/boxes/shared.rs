@@ -39,7 +39,7 @@ pub(super) fn measure(places: &[Here], traces: &mut [Vec<Placed>]) {
     if copies.iter().all(own) {
         return;
     }
-    let Some(sizes) = solved(equations(traces, &copies), &rooms(&copies)) else { return };
+    let Some(sizes) = solved(&equations(traces, &copies), &rooms(&copies)) else { return };
     for copy in &copies {
         let Some(Item::Op { touches, .. }) = traces[copy.warp].get_mut(copy.item).map(|p| &mut p.item) else {
             continue;
@@ -117,15 +117,40 @@ fn rooms(copies: &[Copy]) -> BTreeMap<Mem, u64> {
     out
 }
 
-/// Sizes that satisfy all equations. Where these leave a choice, the map with the least room gets it.
-fn solved(equations: Vec<Equation>, rooms: &BTreeMap<Mem, u64>) -> Option<BTreeMap<Mem, u64>> {
-    let mut sizes: BTreeMap<Mem, u64> = BTreeMap::new();
+/// Sizes that satisfy all equations. Where these leave a choice, the map with the least room gets it; if that does not add up, all maps
+/// of an equation have one size.
+fn solved(equations: &[Equation], rooms: &BTreeMap<Mem, u64>) -> Option<BTreeMap<Mem, u64>> {
     let maps: BTreeSet<Mem> = equations.iter().flat_map(|e| e.times.keys().copied()).collect();
-    loop {
-        settle(&equations, &mut sizes)?;
+    let roomy = |sizes: &BTreeMap<Mem, u64>| {
         let open = maps.iter().filter(|m| !sizes.contains_key(m));
-        let Some((room, map)) = open.filter_map(|m| Some((*rooms.get(m)?, *m))).min() else { break };
-        sizes.insert(map, room);
+        let (room, map) = open.filter_map(|m| Some((*rooms.get(m)?, *m))).min()?;
+        Some(vec![(map, room)])
+    };
+    let equal = |sizes: &BTreeMap<Mem, u64>| equations.iter().find_map(|e| shared_equally(e, sizes));
+    filled(equations, rooms, &roomy).or_else(|| filled(equations, rooms, &equal))
+}
+
+/// One size for all maps of an equation that have none.
+fn shared_equally(equation: &Equation, sizes: &BTreeMap<Mem, u64>) -> Option<Vec<(Mem, u64)>> {
+    let known: u64 = equation.times.iter().filter_map(|(m, n)| Some(n * sizes.get(m)?)).sum();
+    let open: Vec<(Mem, u64)> =
+        equation.times.iter().filter(|(m, _)| !sizes.contains_key(m)).map(|(m, n)| (*m, *n)).collect();
+    let count: u64 = open.iter().map(|o| o.1).sum();
+    let left = equation.bytes.checked_sub(known).filter(|left| count > 0 && left.is_multiple_of(count))?;
+    Some(open.into_iter().map(|(map, _)| (map, left / count)).collect())
+}
+
+/// Sizes that satisfy all equations, with those that are `chosen` where these leave a choice.
+fn filled(
+    equations: &[Equation],
+    rooms: &BTreeMap<Mem, u64>,
+    chosen: &dyn Fn(&BTreeMap<Mem, u64>) -> Option<Vec<(Mem, u64)>>,
+) -> Option<BTreeMap<Mem, u64>> {
+    let mut sizes: BTreeMap<Mem, u64> = BTreeMap::new();
+    loop {
+        settle(equations, &mut sizes)?;
+        let Some(more) = chosen(&sizes) else { break };
+        sizes.extend(more);
     }
     let whole = |e: &Equation| {
         e.times.iter().map(|(m, n)| Some(n * sizes.get(m)?)).sum::<Option<u64>>() == Some(e.bytes)
