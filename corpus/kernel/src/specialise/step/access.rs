@@ -191,16 +191,20 @@ fn load_word(
         }
         ways = choose(step, ways, *reg, word, ty, &contents)?;
     }
-    match ways.pop() {
-        Some((_, last)) if ways.is_empty() => {
+    Ok(gone(step, ways))
+}
+
+/// One way goes on as it is.
+fn gone(step: &mut Executing<'_, '_>, mut ways: Vec<(Option<Reg>, State)>) -> Option<Then> {
+    match ways.pop()? {
+        (_, last) if ways.is_empty() => {
             *step.state = last;
-            Ok(Some(Then::Next))
+            Some(Then::Next)
         }
-        Some(last) => {
+        last => {
             ways.push(last);
-            Ok(Some(Then::Ways(ways)))
+            Some(Then::Ways(ways))
         }
-        None => Ok(None),
     }
 }
 
