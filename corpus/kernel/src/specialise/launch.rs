@@ -1,5 +1,7 @@
 //! The shape of a launch: its checks, and its warps.
 
+use super::need::Need;
+use super::sweep::set;
 use crate::Refusal;
 use crate::ptx::Kernel;
 use moire_program::limits::THREADS;
@@ -48,6 +50,14 @@ impl Launch {
         };
         launch.fits(kernel)?;
         Ok(launch)
+    }
+
+    /// The launch with another value of a parameter, or of the field of one that starts at this byte.
+    #[must_use]
+    pub fn with(&self, kernel: &Kernel, (index, at): (u16, u32), value: u64) -> Launch {
+        let mut out = self.clone();
+        set(kernel, &mut out, &Need { index, at, decides: String::new() }, value);
+        out
     }
 
     pub(super) fn fits(&self, kernel: &Kernel) -> Result<(), Refusal> {

@@ -10,6 +10,7 @@ use crate::ptx::{self, Statement, Updated};
 use crate::specialise::item::Manner;
 use crate::specialise::known::alu::Int;
 use crate::specialise::known::flow::effects;
+use crate::specialise::known::line::Line;
 use crate::specialise::known::map::{LOCALS, PARAMS};
 use crate::specialise::known::value::{Base, Lanes, Val, Why, lanes};
 use moire_isa::kinds::{self, MatrixShape, StoreOrder};
@@ -176,11 +177,16 @@ fn parameter(step: &Executing<'_, '_>, at: u64, size: u64) -> Val {
     let inside = at - step.round().map.params[n];
     let cut = Int { bits: u32::try_from(8 * size).unwrap_or(64).clamp(1, 64), signed: false };
     let within = u32::try_from(inside).unwrap_or(u32::MAX);
+    let growth = step.round().plan.filter(|p| p.place == (index, within)).map(|p| p.step);
+    let number = |v: u64| match growth {
+        Some(size) => Val::Based(Base::Line(Line { turn: 0, size }), Lanes::Same(v)),
+        None => Val::same(v),
+    };
     if let Some(v) = step.round().launch.fields.get(&(index, within)) {
-        return Val::same(cut.cut(*v));
+        return number(cut.cut(*v));
     }
     match step.round().launch.params.get(&index) {
-        Some(v) => Val::same(if inside >= 8 { 0 } else { cut.cut(v >> (8 * inside)) }),
+        Some(v) => number(if inside >= 8 { 0 } else { cut.cut(v >> (8 * inside)) }),
         None if step.round().kernel.params[n].pointer && inside == 0 && size == 8 => {
             Val::Based(Base::Param(index), Lanes::Same(0))
         }
