@@ -9,7 +9,8 @@
 pub mod answer;
 pub mod asked;
 pub mod door;
-pub mod execution;
+pub mod every;
+mod execution;
 pub mod exit;
 pub mod finding;
 pub mod input;

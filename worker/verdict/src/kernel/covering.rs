@@ -110,8 +110,18 @@ impl Covering {
         open.then(|| self.candidate(launch).ok()).flatten()
     }
 
+    /// The kernel and its text.
+    pub(crate) fn kernel(&self) -> &moire_kernel::ptx::Kernel {
+        &self.asked.kernel
+    }
+
+    /// The sources of programs of the kernel.
+    pub(crate) fn source(&self, program: moire_program::ir::Program) -> crate::input::Source {
+        self.asked.source(program)
+    }
+
     /// A launch with its programs.
-    fn candidate(&self, launch: Launch) -> Result<Candidate> {
+    pub(crate) fn candidate(&self, launch: Launch) -> Result<Candidate> {
         self.asked.candidate(Tried::new(&self.asked.kernel, launch), &self.needs)
     }
 }

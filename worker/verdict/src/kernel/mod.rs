@@ -15,8 +15,8 @@ use anyhow::Result;
 pub use covering::Covering;
 pub(crate) use covering::{Run, Search};
 pub use launched::{
-    AnyData, Argument, Covered, Launched, Looped, Origin, Reached, Size, Smaller, Statement, Taken,
-    Uncovered, quoted,
+    AnyData, Argument, Covered, Every, EveryConfirmed, Launched, Looped, Origin, Reached, Size, Smaller,
+    Statement, Taken, Uncovered, quoted,
 };
 pub use lowered::{Candidate, Kernel};
 

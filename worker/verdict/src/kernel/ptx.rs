@@ -15,6 +15,7 @@ use moire_kernel::specialise::{
     Apart, Class, Goals, Launch, Missed, Need, Note, Part, Practice, Sweep, entry, lower_apart,
     lower_apart_for_any_data, sweep,
 };
+use moire_program::ir::Program;
 use moire_program::text::{Diagnostic, decode};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -161,7 +162,7 @@ impl Asked {
         let mut said = self.said(&launch, alone, needs);
         let choosing = any_data.is_some();
         said.any_data = any_data.map(AnyData::new);
-        let source = |program| Source::new(&self.name, program, &self.text);
+        let source = |program| self.source(program);
         match lowered {
             Ok(Apart { parts, notes, coverage, reserve, loose }) => {
                 said.taken = taken(notes);
@@ -176,6 +177,11 @@ impl Asked {
             }
             Err(refusal) => Candidate::refused(refusal, source(self.kernel.program.clone()), said),
         }
+    }
+
+    /// A program of the kernel with its text.
+    pub(super) fn source(&self, program: Program) -> Source {
+        Source::new(&self.name, program, &self.text)
     }
 
     /// Whether nothing says how many threads a CTA has.
@@ -330,6 +336,7 @@ impl Asked {
             assumed: false,
             command: String::new(),
             any_data: None,
+            every: Vec::new(),
         }
     }
 }
