@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 const COMMANDS: &str = "\
 Judge a program or kernel:                  moire check kernel.ptx
   check        Races, hangs, broken conditions of litmus texts and kernels
+  record       The kernels that a program launches, for check
   test         Every program of a folder that has an expectation
   models       Show and compare the models
   gpu          Run litmus programs on a GPU, or on its stand-in
@@ -73,6 +74,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Judge programs under a model: races, hangs, conditions
     Check(cmd::check::Check),
+    /// Run a program and record the kernels that it launches, with parameters, tensor maps and aliasing, for `moire check`
+    Record(cmd::record::Record),
     /// Run every program of a folder that has an expectation
     Test(cmd::test::Test),
     /// Run a campaign in this process: make programs, ask every oracle, store what disagrees
@@ -139,6 +142,7 @@ impl Command {
     pub(crate) fn run(&self, log: Log) -> Result<u8> {
         match self {
             Self::Check(a) => cmd::check::run(a),
+            Self::Record(a) => cmd::record::run(a),
             Self::Test(a) => cmd::test::run(a),
             Self::Fuzz(a) => cmd::fuzz::run(a),
             Self::Serve(a) => cmd::serve::serve(a, log),

@@ -40,14 +40,16 @@ pub(crate) struct Param {
 }
 
 impl LaunchArgs {
-    /// The launch that is asked for; `entry` is the kernel where the command line names none.
+    /// The launch that is asked for; `base` has what the command line leaves open.
     ///
     /// # Errors
     /// A parameter is given twice.
-    pub(crate) fn wanted(&self, entry: Option<&str>) -> Result<Wanted> {
-        let LaunchArgs { grid, block, cluster, .. } = *self;
-        let entry = self.entry.clone().or_else(|| entry.map(str::to_owned));
-        let mut out = Wanted { grid, block, cluster, entry, ..Wanted::default() };
+    pub(crate) fn wanted(&self, base: &Wanted) -> Result<Wanted> {
+        let mut out = base.clone();
+        out.grid = self.grid.or(out.grid);
+        out.block = self.block.or(out.block);
+        out.cluster = self.cluster.or(out.cluster);
+        out.entry = self.entry.clone().or(out.entry);
         for Param { index, at, value } in &self.params {
             let old = match at {
                 Some(at) => out.fields.insert((*index, *at), *value),

@@ -62,8 +62,8 @@ pub fn note<'a>(losses: impl IntoIterator<Item = &'a Loss>) {
 /// The exit code of a command that ended with `code`: not 0 if a store that it opened has losses that nobody has
 /// acknowledged.
 pub fn code(code: u8) -> u8 {
-    let lost = if LOSSES.load(Ordering::Relaxed) { exit::INCOMPLETE } else { exit::CLEAN };
-    exit::worst([code, lost])
+    // What a program under `moire record` ends with is any number.
+    if LOSSES.load(Ordering::Relaxed) { exit::worst([code, exit::INCOMPLETE]) } else { code }
 }
 
 /// Writes the report of a store into the folder `out`, and records a snapshot in the store. With a `window`, only

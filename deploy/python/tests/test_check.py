@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -143,9 +144,59 @@ def test_the_plugin_fails_the_right_test(pytester: pytest.Pytester):
             assert 1 + 1 == 2
         """,
     )
-    installed = any(e.value == "moire_check.plugin" for e in entry_points(group="pytest11"))
-    plugin = () if installed else ("-p", "moire_check.plugin")
-    result = pytester.runpytest_subprocess(*plugin, "--moire-target", "90", "-rA")
+    result = session(pytester, "--moire-target", "90", "-rA")
     result.assert_outcomes(passed=3, failed=1, skipped=1)
     result.stdout.fnmatch_lines(["*together, grid (2,): *race*", "*kernels.py:*"])
     result.stdout.fnmatch_lines(["*SKIPPED*needs values of a kernel*"])
+
+
+def session(pytester: pytest.Pytester, *words: str) -> pytest.RunResult:
+    """A session with the plugin."""
+    installed = any(e.value == "moire_check.plugin" for e in entry_points(group="pytest11"))
+    plugin = () if installed else ("-p", "moire_check.plugin")
+    return pytester.runpytest_subprocess(*plugin, *words)
+
+
+#: Launches a kernel by the driver, as any front end does in the end.
+DRIVER = """
+import ctypes
+
+def launch(text):
+    cuda = ctypes.CDLL("libcuda.so.1")
+    context, module, function = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+    assert cuda.cuInit(0) == 0
+    assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert cuda.cuCtxSetCurrent(context) == 0
+    assert cuda.cuModuleLoadData(ctypes.byref(module), text.encode()) == 0
+    assert cuda.cuModuleGetFunction(ctypes.byref(function), module, b"handover") == 0
+    assert cuda.cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, None, None, None) == 0
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the recorder is for Linux")
+def test_the_plugin_sees_every_launch(pytester: pytest.Pytester):
+    pytester.makepyfile(
+        driver=DRIVER,
+        test_launches=f"""
+        from driver import launch
+
+        def test_race():
+            launch({RACE!r})
+
+        def test_clean():
+            launch({CLEAN!r})
+
+        def test_values():
+            launch({CLEAN!r})
+            assert 1 == 1
+        """,
+    )
+    result = session(pytester, "--moire-target", "90", "-rA")
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["*handover-*: *race*", "*handover.py:*"])
+    words = ("--moire-target", "90", "--moire-timeout", "0.001", "--moire-undecided", "fail")
+    late = session(pytester, *words, "--moire-record", "kept")
+    late.assert_outcomes(passed=1, failed=2)
+    late.stdout.fnmatch_lines(["*no answer within 0.001 s*"])
+    kept = sorted((pytester.path / "kept" / "launches").glob("handover-*.json"))
+    assert sorted(check(path).verdicts for path in kept) == [("clean",), ("race",)]

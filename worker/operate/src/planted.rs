@@ -61,8 +61,6 @@ pub enum Planted {
     NeverEnters,
     /// Lanes that meet order memory as well.
     MeetingsOrder,
-    /// What a CTA has issued may outlive it.
-    Outlives,
     /// Nothing needs a `wgmma.fence` before the matrices of a product.
     FreeProducts,
     /// The registers of a product are free at once.
@@ -73,7 +71,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 32] = [
+    pub const ALL: [Planted; 31] = [
         Planted::Unobserved,
         Planted::Lapped,
         Planted::Generations,
@@ -102,7 +100,6 @@ impl Planted {
         Planted::NeverLeaves,
         Planted::NeverEnters,
         Planted::MeetingsOrder,
-        Planted::Outlives,
         Planted::FreeProducts,
         Planted::FreeRegisters,
         Planted::AlwaysAnswers,

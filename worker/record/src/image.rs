@@ -25,7 +25,9 @@ impl Image {
             out.cubin = Some(bytes.to_vec());
         } else if bytes.starts_with(&MAGIC.to_le_bytes()) {
             let all = unpack(bytes, device);
-            (out.ptx, out.cubin, out.notes) = (all.ptx, all.cubin, all.notes);
+            // Compilers put a zero behind the text.
+            let ptx = all.ptx.map(|t| text(&t).to_vec());
+            (out.ptx, out.cubin, out.notes) = (ptx, all.cubin, all.notes);
         } else {
             out.ptx = Some(text(bytes).to_vec()).filter(|t| !t.is_empty());
         }

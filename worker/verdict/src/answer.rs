@@ -265,7 +265,7 @@ impl Answer {
         if let Some(launch) = &mut self.launch {
             self.taken.append(&mut launch.taken);
             launch.complete(&self.options);
-            self.kernel = launch.several.then(|| launch.entry.clone());
+            self.kernel = launch.recorded.clone().or_else(|| launch.several.then(|| launch.entry.clone()));
         }
         self.verdicts = Verdicts(self.all_verdicts());
         let lines: BTreeSet<u32> =

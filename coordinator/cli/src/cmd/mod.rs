@@ -12,6 +12,7 @@ pub(crate) mod generate;
 pub(crate) mod gpu;
 pub(crate) mod models;
 pub(crate) mod nightly;
+pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod serve;

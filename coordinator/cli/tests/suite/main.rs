@@ -31,6 +31,8 @@ mod outside;
 #[cfg(target_os = "linux")]
 mod partition;
 mod people;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod recorded;
 #[cfg(unix)]
 mod replayed;
 mod said;

@@ -8,16 +8,6 @@ use std::process::Command;
 /// A kernel whose mistake is found at once, and whose exploration takes long afterwards.
 const LONG: &[&str] = &["tl-gemm"];
 
-/// Kernels that get no right answer yet: their verdict. The list may only shrink.
-const OPEN: &[(&str, &str)] = &[
-    ("cu-bitonic", "abstained"),
-    ("cu-cluster-norm", "abstained"),
-    ("cu-cluster-norm-bug", "abstained"),
-    ("te-rms-norm-bug", "clean"),
-    ("tr-layer-norm", "race"),
-    ("tr-persistent-mm", "bounded"),
-];
-
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/ptx/newest")
 }
@@ -57,11 +47,8 @@ fn fault(row: &str) -> Option<String> {
     // A hang says who waits and for what. Its line is that of the last event before, so it is not compared.
     let there = *expected == "hang" || wanted.split_whitespace().all(any);
     let found = *expected != "clean" && said.contains(expected) && there;
-    let fits = match OPEN.iter().find(|open| open.0 == *name) {
-        Some((_, verdict)) => said.iter().any(|s| s.starts_with(verdict)),
-        None => clean || found,
-    };
-    (!fits).then(|| format!("{name}: {} at {named:?}, not {expected} at {wanted}", said.join(", ")))
+    (!clean && !found)
+        .then(|| format!("{name}: {} at {named:?}, not {expected} at {wanted}", said.join(", ")))
 }
 
 #[test]

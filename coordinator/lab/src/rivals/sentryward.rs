@@ -50,12 +50,16 @@ fn told(kernel: &Kernel, launch: &Value, text: &str) -> Value {
     for (index, param) in kernel.params.iter().enumerate() {
         let all = launch["parameters"].as_array().into_iter().flatten();
         let values: Vec<&Value> = all.filter(|p| p["index"] == index).collect();
-        for value in &values {
-            let bits = if value["at"].is_null() { param.bytes * 8 } else { 32 };
-            let (offset, value) = (value["at"].as_u64().unwrap_or(0), &value["value"]);
-            arguments.push(
-                json!({"parameter": index, "offset": offset, "type": format!("u{bits}"), "value": value}),
-            );
+        for (n, value) in values.iter().enumerate() {
+            let next = values.get(n + 1).and_then(|v| v["at"].as_u64()).unwrap_or(u64::from(param.bytes));
+            let ty = match value["at"].as_u64() {
+                Some(at) => format!("u{}", field(at, next)),
+                None if text.contains(&format!(".f32 {}", param.name)) => "f32".to_owned(),
+                None => format!("u{}", param.bytes * 8),
+            };
+            let offset = value["at"].as_u64().unwrap_or(0);
+            arguments
+                .push(json!({"parameter": index, "offset": offset, "type": ty, "value": value["value"]}));
         }
         if values.iter().all(|v| v["at"].as_u64().is_some_and(|at| at >= 8)) {
             declarations.extend(declared(index, param));
@@ -69,6 +73,11 @@ fn told(kernel: &Kernel, launch: &Value, text: &str) -> Value {
                    "dynamic_shared_bytes": shared},
         "declarations": declarations, "arguments": arguments,
     })
+}
+
+/// The bits of a field of a structure, which ends before the `next` one: a launch does not tell them.
+fn field(at: u64, next: u64) -> u64 {
+    8 * [4, 2].into_iter().find(|bytes| at.is_multiple_of(*bytes) && at + bytes <= next).unwrap_or(1)
 }
 
 /// A parameter without a value: a pointer, a tensor map, or a structure that begins with a pointer.
@@ -108,6 +117,11 @@ mod tests {
         let kinds: Vec<&Value> =
             told["declarations"].as_array().unwrap().iter().map(|d| &d["type"]).collect();
         assert_eq!(kinds, ["pointer", "tensor_map"]);
+    }
+
+    #[test]
+    fn fields_do_not_overlap() {
+        assert_eq!([(0, 1), (2, 4), (0, 16), (6, 16)].map(|(at, next)| field(at, next)), [8, 16, 32, 16]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::ptx::Kernel;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most launches that are surveyed.
-const SURVEYS: usize = 400;
+const SURVEYS: usize = 800;
 /// Threads of a CTA that are tried where nothing says how many.
 const BLOCKS: [u32; 4] = [256, 512, 1024, 64];
 /// Clusters along an axis that are tried.
@@ -36,6 +36,8 @@ const LARGEST: u64 = 1 << 12;
 const VALUES: usize = 96;
 /// The least number that may be the size of a tile, and how many tiles are tried.
 const TILES: (u64, [u64; 5]) = (16, [4, 5, 6, 8, 12]);
+/// The steps of a loop over tiles that is no power of two, such as the number of multiprocessors.
+const STEPPED: std::ops::RangeInclusive<u64> = 66..=256;
 /// Most values of each of two that are varied together.
 const PAIRED: usize = 9;
 /// Large values of a parameter that are tried if it is no length. What it counts may have no room for so many.
@@ -131,7 +133,11 @@ impl<'k> Cover<'k> {
         choosing: bool,
     ) -> Self {
         let numbers: BTreeSet<(u16, u32)> = free.needs.iter().map(|n| (n.index, n.at)).collect();
-        let given = |index: u16| bases.iter().any(|base| base.params.contains_key(&index));
+        let given = |index: u16| {
+            bases
+                .iter()
+                .any(|base| base.params.contains_key(&index) || base.actual.bytes.contains_key(&index))
+        };
         let pointer = |p: &(u16, u32)| {
             kernel.params.get(usize::from(p.0)).is_some_and(|param| param.pointer) && p.1 == 0
         };
@@ -148,7 +154,7 @@ impl<'k> Cover<'k> {
             block: free.block,
             choosing,
             strides: strides(kernel),
-            budget: Budget::new(2 * STEPS),
+            budget: Budget::new(4 * STEPS),
             seen: BTreeMap::new(),
             found: Vec::new(),
         }
@@ -159,7 +165,12 @@ impl<'k> Cover<'k> {
         if self.is_fixed(goal, met) {
             return None;
         }
+        // Other goals need some of the work, too.
+        let least = self.budget.left() / 2;
         for launch in self.candidates(goal, met) {
+            if self.budget.left() < least {
+                break;
+            }
             let found = self.survey(launch);
             if found.is_some_and(|n| self.meets(goal, n, not)) {
                 break;
@@ -300,22 +311,22 @@ impl<'k> Cover<'k> {
             depends.params.iter().filter(|p| self.params.contains(p)).map(|p| Varied::Param(p.0, p.1));
         let axes = (0..3).filter(|n| self.grid && depends.axes[*n]).map(Varied::Axis);
         let block = (self.block && depends.thread).then_some(Varied::Block);
-        let passes = matches!(goal, Goal::Repeats(_) | Goal::Again(..) | Goal::Rewaits(_) | Goal::Wraps(_));
+        let passes = !matches!(goal, Goal::Goes(..) | Goal::Chooses(..));
         let parts: Vec<(Varied, Vec<u64>)> = params
             .chain(axes)
             .chain(block)
             .map(|part| (part, self.values(part, &depends.numbers, passes)))
             .collect();
         let mut out = Vec::new();
-        // In turns: the work is bounded, and the last parameter may be the one.
-        for n in 0..parts.iter().map(|part| part.1.len()).max().unwrap_or(0) {
+        // In turns: the work is bounded, and the last parameter may be the one. The smallest launch has the least work.
+        let bases: Vec<&Launch> = self.near(goal).into_iter().chain(&self.bases).collect();
+        let turns = 0..parts.iter().map(|part| part.1.len()).max().unwrap_or(0);
+        for (base, n) in bases.iter().copied().flat_map(|base| turns.clone().map(move |n| (base, n))) {
             for (part, v) in parts.iter().filter_map(|(part, values)| Some((*part, *values.get(n)?))) {
-                for base in &self.bases {
-                    let row = Launch { grid: base.cluster, ..base.clone() };
-                    let row = matches!(part, Varied::Axis(_)).then_some(row);
-                    out.extend(row.iter().map(|row| self.with(row, part, v)));
-                    out.push(self.with(base, part, v));
-                }
+                let row = Launch { grid: base.cluster, ..base.clone() };
+                let row = matches!(part, Varied::Axis(_)).then_some(row);
+                out.extend(row.iter().map(|row| self.with(row, part, v)));
+                out.push(self.with(base, part, v));
             }
         }
         let counts = parts.iter().map(|part| part.0).filter(|part| self.counts(*part));
@@ -325,13 +336,23 @@ impl<'k> Cover<'k> {
         for (n, (one, values)) in parts.iter().enumerate() {
             for (other, others) in &parts[n + 1..] {
                 for (v, w) in pairs(values, others) {
-                    out.extend(
-                        self.bases.first().map(|base| self.with(&self.with(base, *one, v), *other, w)),
-                    );
+                    out.extend(bases.first().map(|base| self.with(&self.with(base, *one, v), *other, w)));
                 }
             }
         }
         out
+    }
+
+    /// The launch with the least work that comes to where the goal is, of those that were surveyed.
+    fn near(&self, goal: Goal) -> Option<&Launch> {
+        let comes = |met: &Met| match goal {
+            Goal::Goes(pc, holds) => met.goes(pc, !holds),
+            Goal::Repeats(first) => met.passes.contains_key(&first),
+            Goal::Again(pc, _) | Goal::Rewaits(pc) => met.is_reached(pc),
+            Goal::Runs(_) | Goal::Chooses(..) | Goal::Wraps(_) | Goal::Meets(_) | Goal::Third => false,
+        };
+        let all = self.found.iter().filter(|found| comes(&found.met));
+        all.min_by_key(|found| found.work).map(|found| &found.launch)
     }
 
     /// Whether it is a parameter that is neither a length nor a pointer.
@@ -367,18 +388,30 @@ impl<'k> Cover<'k> {
                 let threads: u64 = block.iter().map(|n| u64::from(*n)).product();
                 let bases = numbers.iter().copied().chain([threads]).filter(|n| *n <= LARGEST);
                 let near = bases.flat_map(|n| [n.saturating_sub(1), n, n + 1, 2 * n, 2 * n + 1, 3 * n]);
-                let (least, counts) = TILES;
-                let tiles = numbers.range(least..=LARGEST / 8).filter(|n| n.is_power_of_two());
-                let tiles = tiles.flat_map(|n| counts.map(|count| count * n));
+                let tiles = tiles(numbers).flat_map(|n| TILES.1.map(|count| count * n));
                 let tiles: BTreeSet<u64> = tiles.collect();
                 let all: BTreeSet<u64> = (0..=SMALL).chain(near).chain(tiles.iter().copied()).collect();
                 let mut all: Vec<u64> = all.into_iter().collect();
                 all.sort_by_key(|v| (!(passes && tiles.contains(v)), *v));
+                let further = if passes { stepped(&self.goals.all().numbers) } else { Vec::new() };
+                all.splice(0..0, further);
                 all.truncate(VALUES);
                 all
             }
         }
     }
+}
+
+/// Numbers that may be the size of a tile.
+fn tiles(numbers: &BTreeSet<u64>) -> impl Iterator<Item = u64> {
+    numbers.range(TILES.0..=LARGEST / 8).copied().filter(|n| n.is_power_of_two())
+}
+
+/// What gives a CTA a second tile if its loop goes on by the number of multiprocessors, or the like: one tile more than that.
+fn stepped(numbers: &BTreeSet<u64>) -> Vec<u64> {
+    let round = |n: u64| n.is_power_of_two() || (n + 1).is_power_of_two();
+    let steps = numbers.iter().filter(|n| STEPPED.contains(n) && !round(**n));
+    steps.flat_map(|step| tiles(numbers).map(move |tile| (step + 1) * tile)).take(PAIRED / 2).collect()
 }
 
 /// The first few values of two lists, those that come early in both first.

@@ -2,6 +2,7 @@
 
 use super::need::Need;
 use super::sweep::set;
+use super::actual::Actual;
 use crate::Refusal;
 use crate::ptx::Kernel;
 use moire_program::limits::THREADS;
@@ -20,6 +21,8 @@ pub struct Launch {
     pub params: BTreeMap<u16, u64>,
     /// The values of fields of parameters that are structures, by position and first byte.
     pub fields: BTreeMap<(u16, u32), u64>,
+    /// What is known of the parameters of a launch that happened. Values in `params` and `fields` come before it.
+    pub actual: Actual,
     /// Without the readings of practice ([`super::Practice`]).
     pub letter: bool,
 }
@@ -46,6 +49,7 @@ impl Launch {
             cluster,
             params,
             fields: BTreeMap::new(),
+            actual: Actual::default(),
             letter: false,
         };
         launch.fits(kernel)?;

@@ -30,6 +30,7 @@
 //! Abstained from by name and line: `multimem` (the module does not say which memories an address names), calls of functions outside the module or of themselves, texture
 //! and surface writes, and lanes of a warp that wait in one arm of a branch.
 
+mod actual;
 mod budget;
 mod columns;
 mod cover;
@@ -43,6 +44,7 @@ mod lanes;
 mod launch;
 mod need;
 mod periods;
+mod overlap;
 mod practice;
 mod promised;
 mod registers;
@@ -55,6 +57,7 @@ mod taken;
 mod touch;
 mod warp;
 
+pub use actual::{About, Actual};
 pub use cover::{Cover, Found, Free, Impossible};
 pub use coverage::{Class, Coverage, Loop, Met, Missed};
 pub use every::{Every, every};
@@ -323,6 +326,7 @@ fn ahead(
             let mut coverage = Coverage::of(kernel, &courses);
             let pool = || registers::suffice(kernel.entry_registers()?, &places, &traces).err();
             let reserve = promised::kept(&traces).err().or_else(pool).or_else(|| steered(&traces));
+            let reserve = reserve.or_else(|| overlap::none(&launch.actual, &map, &traces).err());
             notes.extend(registers::taken(kernel.entry_registers(), &traces));
             let residue = residue(&places, traces)?;
             notes.extend(taken(kernel, &residue.items));

@@ -45,8 +45,12 @@ class StandIn:
 
 
 @contextlib.contextmanager
-def watched(launched: list[Launched], stand_in: StandIn | None) -> Iterator[None]:
-    """Notes every launch. With a stand-in kernels are compiled and not launched. Without Triton there is nothing to see."""
+def watched(launched: list[Any], stand_in: StandIn | None, wanted: bool) -> Iterator[None]:
+    """Notes every launch, if that is wanted. With a stand-in kernels are compiled and not launched. Without Triton there is
+    nothing to see."""
+    if not wanted:
+        yield
+        return
     try:
         from triton.runtime import driver
         from triton.runtime.jit import JITFunction

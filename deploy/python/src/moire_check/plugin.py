@@ -1,17 +1,22 @@
-"""A pytest plugin: every Triton kernel that a test launches is checked, once for each shape.
+"""A pytest plugin: every kernel that a test launches is checked, once for each shape, whichever front end compiled it.
 
-    pytest --moire                 # a kernel that is wrong fails the test that launches it
+    pytest --moire                 # a kernel that is wrong fails the first test that launches it
     pytest --moire-target 90       # no device: kernels are compiled for sm_90 and checked, and nothing runs
 
-Without a device no kernel computes anything. A test that fails after such a launch needs values, and is reported as skipped.
+The session runs under ``moire record``. Where that is not possible, the kernels of Triton are seen. Without a device no kernel
+computes anything. A test that fails after such a launch needs values, and is reported as skipped.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from . import _record
 from ._check import MoireError, Result, check
 from ._triton import Launched, StandIn, watched
 
@@ -34,26 +39,52 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="warn",
         help="the result of a test whose kernel could not be checked to the end (default: warn)",
     )
+    group.addoption("--moire-record", metavar="DIR", help="keep the record of what was launched in this folder")
+    group.addoption(
+        "--moire-timeout",
+        type=float,
+        default=60,
+        metavar="SECONDS",
+        help="how long one kernel is checked before it counts as not checked to the end (default: 60)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "moire(enabled=True): check the kernels of this test, or do not")
-    config.stash[SEEN] = Seen()
+    config.stash[SEEN] = Seen(config.getoption("--moire-timeout"))
+    target = config.getoption("--moire-target")
+    worker = getattr(config, "workerinput", None)
+    if worker is not None:
+        _record.split(worker["workerid"])
+    if (config.getoption("--moire") or target is not None) and worker is None and _record.can_record():
+        capture = config.pluginmanager.getplugin("capturemanager")
+        if capture is not None:
+            capture.suspend_global_capture(in_=True)
+        code = _record.again(config.invocation_params.args, target, config.getoption("--moire-record"))
+        sys.stdout.flush()
+        os._exit(code)
 
 
 class Seen:
     """The kernels of a session, each checked once for each launch."""
 
-    def __init__(self) -> None:
+    def __init__(self, timeout: float) -> None:
+        self.timeout = timeout
         self.results: dict[Any, Result | MoireError] = {}
 
-    def result(self, launched: Launched) -> Result | MoireError:
-        if launched.key not in self.results:
+    def result(self, launched: Launched | Path) -> Result | MoireError:
+        key = launched if isinstance(launched, Path) else launched.key
+        if key not in self.results:
             try:
-                self.results[launched.key] = check(launched.kernel, grid=launched.grid, args=launched.args)
+                if isinstance(launched, Path):
+                    self.results[key] = check(launched, timeout=self.timeout)
+                else:
+                    self.results[key] = check(
+                        launched.kernel, grid=launched.grid, args=launched.args, timeout=self.timeout
+                    )
             except MoireError as error:
-                self.results[launched.key] = error
-        return self.results[launched.key]
+                self.results[key] = error
+        return self.results[key]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -63,10 +94,12 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
     asked = item.config.getoption("--moire") or target is not None
     if not (asked if marker is None else marker.kwargs.get("enabled", True)):
         return (yield)
-    launched: list[Launched] = []
+    launched: list[Launched | Path] = []
     item.stash[LAUNCHED] = launched
+    # What reaches a device is recorded; the kernels of Triton without one are seen before.
+    triton = target is not None or _record.folder() is None
     try:
-        with watched(launched, None if target is None else StandIn(target)):
+        with _record.watched(launched), watched(launched, None if target is None else StandIn(target), triton):
             result = yield
     except Exception:
         # The kernel may be the cause, and says more than the assertion that noticed.
@@ -78,17 +111,18 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
     return result
 
 
-def _judge(item: pytest.Item, launched: list[Launched]) -> None:
+def _judge(item: pytest.Item, launched: list[Launched | Path]) -> None:
     """Fails the test for a kernel that is wrong."""
     wrong, undecided = [], []
     for one in launched:
         result = item.config.stash[SEEN].result(one)
+        name = one.stem if isinstance(one, Path) else f"{one.name}, grid {one.grid}"
         if isinstance(result, MoireError):
-            undecided.append(f"{one.name}: {result}")
+            undecided.append(f"{name}: {result}")
         elif any(v != "clean" and not v.startswith(("bounded", "abstained")) for v in result.verdicts):
-            wrong.append(f"{one.name}, grid {one.grid}: {result.text}")
+            wrong.append(f"{name}: {result.text}")
         elif not result.ok:
-            undecided.append(f"{one.name}, grid {one.grid}: {result.text}")
+            undecided.append(f"{name}: {result.text}")
     if undecided and item.config.getoption("--moire-undecided") == "fail":
         wrong += undecided
     elif undecided:

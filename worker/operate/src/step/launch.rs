@@ -1,12 +1,12 @@
 //! CTAs that start and exit: whose memory an instruction works on (PTX ISA 9.2, 9.7.16.5).
 //!
 //! Shared memory has the lifetime of its CTA. What the CTA issued there is over before its last thread exits (XC, XM) if some
-//! thread of it has waited for that. So the rows of facts hold these operations once they are complete.
+//! thread of it has waited for that. So the rows of facts hold these operations once they are complete. If none has
+//! waited, this engine abstains: the explorer says what is wrong.
 
 use crate::carrier::row;
 use crate::engine::{At, Engine, drop_record, home, knows, renew};
 use crate::finding::{Kind, Stop};
-use crate::planted::Planted;
 use crate::record::{Key, Object, What};
 use crate::rows;
 use crate::state::State;
@@ -90,7 +90,7 @@ pub(crate) fn may_outlive(e: &Engine<'_>, s: &State, record: usize) -> bool {
 }
 
 /// A thread ends.
-pub(crate) fn exit(e: &mut Engine<'_>, s: &mut State, thread: usize) {
+pub(crate) fn exit(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<(), Stop> {
     s.threads[thread].exited = true;
     s.threads[thread].loads.clear();
     s.classes.exit(thread);
@@ -116,19 +116,15 @@ pub(crate) fn exit(e: &mut Engine<'_>, s: &mut State, thread: usize) {
         let text = format!("CTA {} exits while columns are allocated", e.place(cta));
         e.find(Kind::Protocol, text, vec![(thread, 0)]);
     }
-    if last && !e.has(Planted::Outlives) {
-        outlived(e, s, cta);
+    match outlived(e, s, cta).filter(|_| last) {
+        Some(line) => Err(Stop::abstain("an asynchronous operation that may outlive its CTA", line)),
+        None => Ok(()),
     }
 }
 
-/// Reports what may be under way in the shared memory of a CTA whose last thread has exited.
-fn outlived(e: &mut Engine<'_>, s: &State, cta: usize) {
-    for record in rows::members(&s.live) {
-        let place = (e.universe.keys[record].thread, e.universe.lines[record]);
-        if e.layout.cta_of.get(place.0) == Some(&cta) && may_outlive(e, s, record) {
-            let name = e.thread_name(place.0);
-            let text = format!("what {name} has issued may be under way when CTA {} exits", e.place(cta));
-            e.find(Kind::Lifetime, text, vec![place]);
-        }
-    }
+/// The line of what may be under way in the shared memory of a CTA whose last thread exits.
+fn outlived(e: &Engine<'_>, s: &State, cta: usize) -> Option<u32> {
+    let own = |record: &usize| e.layout.cta_of.get(e.universe.keys[*record].thread) == Some(&cta);
+    let late = rows::members(&s.live).into_iter().filter(own).find(|record| may_outlive(e, s, *record));
+    late.map(|record| e.universe.lines[record])
 }

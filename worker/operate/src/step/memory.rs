@@ -109,17 +109,16 @@ pub(crate) fn level_needed(
             if multiplied {
                 return own(Own::MultipliedFenced);
             }
-            let owner = place(&later.span).filter(|_| !e.settings.fence_at_instruction);
-            e.carriers.fenced(owner.unwrap_or(cta))
+            e.carriers.fenced(fence_place(e, cta, later))
         }
         Via::Map => e.carriers.mapped(cta),
     }
 }
 
-/// The CTA in which a proxy fence for an access stands.
-fn fence_place(e: &Engine<'_>, at: At<'_>, access: &Access) -> usize {
-    let owner = e.layout.owner(&access.span).filter(|_| !e.settings.fence_at_instruction);
-    owner.unwrap_or(at.cta)
+/// The CTA in which a proxy fence for an access that a thread of a CTA makes stands (TQ17, Q4).
+fn fence_place(e: &Engine<'_>, cta: usize, access: &Access) -> usize {
+    let at_issue = e.settings.fence_at_instruction || e.settings.stands_at_issue;
+    e.layout.owner(&access.span).filter(|_| !at_issue).unwrap_or(cta)
 }
 
 /// Memory records that are ordered before an access that a thread makes now.
@@ -145,7 +144,7 @@ fn ordered(e: &Engine<'_>, s: &State, at: At<'_>, access: &Access) -> Vec<u64> {
         Via::Async => {
             let mut out = match multiplied {
                 true => s.rows.get(e.carriers.own(at.thread, Own::MultipliedFenced)),
-                false => s.rows.get(first + e.carriers.fenced(fence_place(e, at, access))),
+                false => s.rows.get(first + e.carriers.fenced(fence_place(e, at.cta, access))),
             };
             let near = if e.settings.stands_at_issue {
                 &sets.issued[at.cta]

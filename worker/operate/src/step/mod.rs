@@ -238,7 +238,7 @@ fn reaches(body: &[Instr], from: usize, to: usize) -> bool {
 /// The thread ends.
 fn leave(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<(), Stop> {
     s.threads[thread].pc = e.program.threads[thread].body.len();
-    launch::exit(e, s, thread);
+    launch::exit(e, s, thread)?;
     barrier::without(e, s, thread)
 }
 

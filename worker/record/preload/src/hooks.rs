@@ -148,8 +148,13 @@ fn replaced(symbol: Name, found: *mut Pointer, version: c_int, flags: u64) {
 }
 
 /// Writes a launch that worked.
-fn launched(status: Status, shape: Option<Shape>, params: *mut Pointer, extra: *mut Pointer) -> Status {
-    seen(status, |s| match shape {
+fn launched(
+    status: Status,
+    shape: impl FnOnce() -> Option<Shape>,
+    params: *mut Pointer,
+    extra: *mut Pointer,
+) -> Status {
+    seen(status, |s| match shape() {
         Some(shape) => {
             let launch = s.launch(shape, params as usize, extra as usize);
             launch.into_iter().for_each(|l| s.write(l));
@@ -372,26 +377,29 @@ hooks! {
         Common { mode: "im2col-wide", element, rank, address, sizes, strides, steps, words }.with(|_| Some(boxes.to_vec()))
     });
 
+    cuTensorMapReplaceAddress(map: Pointer, address: Pointer)
+        status => seen(status, |s| s.note("a tensor map got another address: which memory it is about is not recorded"));
+
     cuLaunchKernel(
         function: Pointer, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint, shared: c_uint,
         stream: Pointer, params: *mut Pointer, extra: *mut Pointer,
-    ) status => launched(status, Some(plain(function, [gx, gy, gz], [bx, by, bz], shared)), params, extra);
+    ) status => launched(status, || Some(plain(function, [gx, gy, gz], [bx, by, bz], shared)), params, extra);
     cuLaunchKernel_ptsz(
         function: Pointer, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint, shared: c_uint,
         stream: Pointer, params: *mut Pointer, extra: *mut Pointer,
-    ) status => launched(status, Some(plain(function, [gx, gy, gz], [bx, by, bz], shared)), params, extra);
+    ) status => launched(status, || Some(plain(function, [gx, gy, gz], [bx, by, bz], shared)), params, extra);
     cuLaunchCooperativeKernel(
         function: Pointer, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint, shared: c_uint,
         stream: Pointer, params: *mut Pointer,
-    ) status => launched(status, Some(cooperative(plain(function, [gx, gy, gz], [bx, by, bz], shared))), params, null_mut());
+    ) status => launched(status, || Some(cooperative(plain(function, [gx, gy, gz], [bx, by, bz], shared))), params, null_mut());
     cuLaunchCooperativeKernel_ptsz(
         function: Pointer, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint, shared: c_uint,
         stream: Pointer, params: *mut Pointer,
-    ) status => launched(status, Some(cooperative(plain(function, [gx, gy, gz], [bx, by, bz], shared))), params, null_mut());
+    ) status => launched(status, || Some(cooperative(plain(function, [gx, gy, gz], [bx, by, bz], shared))), params, null_mut());
     cuLaunchKernelEx(config: Pointer, function: Pointer, params: *mut Pointer, extra: *mut Pointer)
-        status => launched(status, Shape::of(config as usize, function as Handle), params, extra);
+        status => launched(status, || Shape::of(config as usize, function as Handle), params, extra);
     cuLaunchKernelEx_ptsz(config: Pointer, function: Pointer, params: *mut Pointer, extra: *mut Pointer)
-        status => launched(status, Shape::of(config as usize, function as Handle), params, extra);
+        status => launched(status, || Shape::of(config as usize, function as Handle), params, extra);
 
     cuGraphAddKernelNode(node: *mut Pointer, graph: Pointer, after: Pointer, count: usize, params: Pointer)
         status => noded(status, got(node), params as usize, false);
@@ -421,7 +429,7 @@ hooks! {
 /// A node of any kind: 0 is a kernel.
 fn any_node(status: Status, node: *mut Pointer, params: Pointer) -> Status {
     match memory::words(params as usize) {
-        Some([0]) => noded(status, got(node), params as usize + NodeParams::IN_NODE, true),
+        Some([0]) => noded(status, got(node), (params as usize).wrapping_add(NodeParams::IN_NODE), true),
         _ => status,
     }
 }

@@ -126,6 +126,9 @@ pub struct Launched {
     /// The command has to name the kernel, because the module has several.
     #[serde(skip)]
     pub several: bool,
+    /// The name of the file of a record that has the launch.
+    #[serde(skip)]
+    pub recorded: Option<String>,
     /// CTAs or tile blocks of the grid.
     pub grid: Size,
     /// CTAs of a cluster; a tile block has no clusters.
@@ -379,13 +382,15 @@ impl Launched {
         if self.several {
             out += &format!(" --entry {}", quoted(&self.entry));
         }
-        out += &format!(" --grid {}", shape(self.grid.size));
+        if !matches!(self.grid.origin, Origin::File(_)) {
+            out += &format!(" --grid {}", shape(self.grid.size));
+        }
         for (name, size) in [("cluster", &self.cluster), ("block", &self.block)] {
             if let Some(size) = size.as_ref().filter(|s| !matches!(s.origin, Origin::File(_))) {
                 out += &format!(" --{name} {}", shape(size.size));
             }
         }
-        for param in &self.params {
+        for param in self.params.iter().filter(|p| !matches!(p.origin, Origin::File(_))) {
             out += &format!(" --param {}={}", param.place(), param.value);
         }
         out + more

@@ -23,7 +23,7 @@ pub use lowered::{Candidate, Kernel};
 pub(crate) use source_place::source_place;
 pub use source_place::{Call, SourcePlace};
 pub use tile::{has_blocks, is_text, text};
-pub use wanted::Wanted;
+pub use wanted::{Recorded, Wanted};
 
 /// Whether a file is a module of kernels by its name: PTX or Tile IR.
 pub fn is_module(file: &File) -> bool {

@@ -4,7 +4,7 @@ use super::covering::{Covering, Run};
 use super::launched::{AnyData, Argument, Covered, Launched, Origin, Size, Taken};
 use super::lowered::{Candidate, Kernel};
 use super::metadata::Metadata;
-use super::wanted::Wanted;
+use super::wanted::{Recorded, Wanted};
 use crate::input::{File, Rejected, Source};
 use crate::readings::{Otherwise, Reading, Relied};
 use anyhow::{Result, anyhow};
@@ -18,9 +18,12 @@ use moire_kernel::specialise::{
 use moire_program::ir::Program;
 use moire_program::text::{Diagnostic, decode};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// Threads of a CTA where nothing says how many.
 const BLOCK: [u32; 3] = [128, 1, 1];
+/// What says how a launch that happened was.
+const RECORD: &str = "the record";
 /// Clusters of a kernel for pairs of CTAs where nothing says how large they are.
 const PAIRED: [[u32; 3]; 3] = [[2, 1, 1], [4, 1, 1], [4, 2, 1]];
 /// Most clusters along x where nothing says how many.
@@ -60,7 +63,9 @@ pub(crate) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
     };
     let (tried, needs) = asked.tried().map_err(refused)?;
     let candidates: Result<Vec<Candidate>> = tried.into_iter().map(|t| asked.candidate(t, &needs)).collect();
-    Ok(Kernel::Launches(candidates?, Some(Box::new(Covering { asked, needs }))))
+    // A launch that happened is judged for itself.
+    let covering = asked.happened().is_none().then(|| Box::new(Covering { asked, needs }));
+    Ok(Kernel::Launches(candidates?, covering))
 }
 
 /// A launch that was run ahead under the profile that is not in use.
@@ -162,10 +167,13 @@ impl Asked {
         let mut said = self.said(&launch, alone, needs);
         let choosing = any_data.is_some();
         said.any_data = any_data.map(AnyData::new);
+        let recorded = self.args.recorded.iter().flat_map(|r| &r.taken);
+        let recorded: Vec<Taken> = recorded.map(|text| Taken { line: 0, text: text.clone() }).collect();
         let source = |program| self.source(program);
         match lowered {
             Ok(Apart { parts, notes, coverage, reserve, loose }) => {
                 said.taken = taken(notes);
+                said.taken.splice(0..0, recorded);
                 let mut otherwise = otherwise.map_or(Vec::new(), |o| o.parts(&parts)).into_iter();
                 said.coverage = Some(Covered::new(&coverage));
                 said.parts = parts.iter().map(|p| p.clusters.clone()).collect();
@@ -187,13 +195,34 @@ impl Asked {
     /// Whether nothing says how many threads a CTA has.
     pub(super) fn assumes_block(&self) -> bool {
         let file = self.kernel.threads.or(self.kernel.most_threads);
-        self.args.block.or(self.beside.block).or(file).is_none()
+        self.args
+            .block
+            .or(self.args.recorded.as_ref().map(|r| r.block))
+            .or(self.beside.block)
+            .or(file)
+            .is_none()
+    }
+
+    /// The grid that is asked for, or that of a launch that happened, if it is not too large.
+    fn grid(&self) -> Option<[u32; 3]> {
+        self.args.grid.or_else(|| self.happened().map(|r| r.grid))
+    }
+
+    /// The launch that happened, if it can be judged as it was.
+    fn happened(&self) -> Option<&Recorded> {
+        let changed = self.args.grid.or(self.args.block).or(self.args.cluster).is_some();
+        self.args.recorded.as_ref().filter(|r| r.fits() && !changed)
     }
 
     /// The launches that are worth judging, the smallest first, and the parameters whose values were chosen.
     fn tried(&self) -> Result<(Vec<Tried>, Vec<Need>), Refusal> {
         let Asked { kernel, args, beside, .. } = self;
         let said = kernel.threads.or(kernel.most_threads).map_or(Some(BLOCK), |_| None);
+        let recorded = args.recorded.as_ref();
+        let beside = match recorded {
+            Some(r) => Metadata { block: Some(r.block), cluster: Some(r.cluster.unwrap_or([1; 3])) },
+            None => *beside,
+        };
         let block = args.block.or(beside.block.filter(|_| kernel.threads.is_none())).or(said);
         let cluster = args.cluster.or(beside.cluster.filter(|_| kernel.cluster.is_none()));
         if cluster.is_none() && kernel.cluster.is_none() && args.grid.is_none() && kernel.pairs() {
@@ -223,8 +252,10 @@ impl Asked {
         cluster: Option<[u32; 3]>,
     ) -> Result<(Vec<Tried>, Vec<Need>), Refusal> {
         let Asked { kernel, args, .. } = self;
-        let base = Launch::of(kernel, args.grid, block, cluster, args.params.clone())?;
-        let base = Launch { fields: args.fields.clone(), letter: args.letter, ..base };
+        let Recorded { mut params, actual, .. } = args.recorded.clone().unwrap_or_default();
+        params.extend(&args.params);
+        let base = Launch::of(kernel, self.grid(), block, cluster, params)?;
+        let base = Launch { fields: args.fields.clone(), actual, letter: args.letter, ..base };
         let Sweep { launches, needs } = sweep(kernel, &self.goals, &base);
         let mut out = Vec::new();
         for launch in launches {
@@ -256,7 +287,7 @@ impl Asked {
     /// each or there is no launch with two. One cluster is worth judging, too, if the two share memory or cannot be run ahead.
     /// It gets more clusters while something that synchronises does not run, and more of it does with more of them.
     fn clusters(&self, one: Launch, out: &mut Vec<Tried>) {
-        if self.args.grid.is_some() {
+        if self.grid().is_some() {
             out.push(Tried::new(&self.kernel, one));
             return;
         }
@@ -290,19 +321,26 @@ impl Asked {
         let Asked { kernel, args, beside, .. } = self;
         let first =
             |all: [(bool, Origin); 3], last: Origin| all.into_iter().find(|o| o.0).map_or(last, |o| o.1);
-        let metadata = Origin::File("metadata beside it");
+        let recorded = args.recorded.as_ref();
+        let metadata = Origin::File(recorded.map_or("metadata beside it", |_| RECORD));
         let block = [
             (args.block.is_some(), Origin::Given),
             (kernel.threads.is_some(), Origin::File(".reqntid")),
-            (beside.block.is_some(), metadata.clone()),
+            (beside.block.is_some() || recorded.is_some(), metadata.clone()),
         ];
         let most = kernel.most_threads.map_or(Origin::Assumed, |_| Origin::Most(".maxntid"));
         let cluster = [
             (args.cluster.is_some(), Origin::Given),
             (kernel.cluster.is_some(), Origin::File(".reqnctapercluster")),
-            (beside.cluster.is_some(), metadata),
+            (beside.cluster.is_some() || recorded.is_some(), metadata.clone()),
         ];
-        let grid = if args.grid.is_some() { Origin::Given } else { Origin::Assumed };
+        let happened = (self.happened().is_some(), metadata.clone());
+        let grid = first([(args.grid.is_some(), Origin::Given), happened.clone(), happened], Origin::Assumed);
+        let known = |index: u16, given: bool| match recorded {
+            _ if given => Origin::Given,
+            Some(r) if r.params.contains_key(&index) => metadata.clone(),
+            _ => Origin::Assumed,
+        };
         let argument = |index: u16, at: Option<u32>, value: u64, given: bool| {
             let decides = needs.iter().find(|n| n.index == index && at.is_none_or(|at| at == n.at));
             Argument {
@@ -310,7 +348,7 @@ impl Asked {
                 at,
                 name: kernel.params.get(usize::from(index)).map_or(String::new(), |p| p.name.clone()),
                 value,
-                origin: if given { Origin::Given } else { Origin::Assumed },
+                origin: known(index, given),
                 decides: decides.map(|n| n.decides.clone()),
             }
         };
@@ -320,9 +358,11 @@ impl Asked {
         let mut params: Vec<Argument> = whole.chain(fields).collect();
         params.sort_by_key(|p| (p.index, p.at));
         Launched {
-            file: self.name.clone(),
+            file: recorded.map_or_else(|| self.name.clone(), |r| r.file.clone()),
             entry: kernel.name.clone(),
-            several: self.several,
+            several: self.several && recorded.is_none(),
+            recorded: recorded
+                .and_then(|r| Some(Path::new(&r.file).file_stem()?.to_string_lossy().into_owned())),
             grid: Size { size: launch.grid, origin: grid },
             cluster: Some(Size { size: launch.cluster, origin: first(cluster, Origin::Assumed) }),
             block: Some(Size { size: launch.block, origin: first(block, most) }),

@@ -82,6 +82,7 @@ pub(super) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
         let said = Launched {
             file: name.to_owned(),
             entry: kernel.name.clone(),
+            recorded: None,
             several: module.functions.iter().filter(|f| f.entry).count() > 1,
             grid,
             cluster: None,

@@ -15,7 +15,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// Programs: native litmus, Dat3M PTX litmus, mixedproxy; kernels: PTX modules (.ptx), Tile IR (.tile, .mlir); folders of
-    /// them; - is the standard input
+    /// them; a folder that `moire record` wrote, or a file of its `launches`; - is the standard input
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]

@@ -1,8 +1,10 @@
-//! What `moire check` is asked about: files, the files below folders, and each kernel of a module that has several.
+//! What `moire check` is asked about: files, the files below folders, each kernel of a module that has several, and the launches
+//! of records.
 
+use super::recorded;
 use anyhow::{Context, Result, bail};
 use moire_console::input::{File, read_file};
-use moire_verdict::kernel;
+use moire_verdict::kernel::{self, Wanted};
 use std::path::{Path, PathBuf};
 
 /// Endings of the files of a folder that are checked.
@@ -16,15 +18,31 @@ const DEPTH: usize = 64;
 pub(super) struct Task {
     pub(super) path: PathBuf,
     pub(super) file: Result<File>,
-    /// The kernel, where the module has several and none was named.
-    pub(super) entry: Option<String>,
+    /// The launch: the kernel, where the module has several and none was named; all that a record says.
+    pub(super) wanted: Wanted,
 }
 
-/// Everything to check, in the order of the command line, and whether that is more than its words say.
-pub(super) fn tasks(paths: &[PathBuf], entry: Option<&str>) -> Result<(Vec<Task>, bool)> {
+/// Everything to check.
+#[derive(Default)]
+pub(super) struct Tasks {
+    /// In the order of the command line.
+    pub(super) tasks: Vec<Task>,
+    /// Whether that is more than the words of the command line say.
+    pub(super) many: bool,
+    /// What records say they have not.
+    pub(super) notes: Vec<String>,
+}
+
+/// Everything to check.
+pub(super) fn tasks(paths: &[PathBuf], entry: Option<&str>) -> Result<Tasks> {
     let mut files = Vec::new();
+    let mut all = Tasks { many: paths.iter().any(|p| p.is_dir()), ..Tasks::default() };
     for path in paths {
-        if path.is_dir() {
+        if recorded::is_record(path) {
+            let (launches, notes) = recorded::launches(path)?;
+            all.notes.extend(notes.iter().map(|note| format!("{}: not recorded: {note}", path.display())));
+            files.extend(launches);
+        } else if path.is_dir() {
             let before = files.len();
             walk(path, &mut files, 0)?;
             if files.len() == before {
@@ -34,25 +52,41 @@ pub(super) fn tasks(paths: &[PathBuf], entry: Option<&str>) -> Result<(Vec<Task>
             files.push(path.clone());
         }
     }
-    let mut out = Vec::new();
-    let mut many = paths.iter().any(|p| p.is_dir());
     for path in files {
+        if recorded::is_launch(&path) {
+            launched(path, entry, &mut all);
+            continue;
+        }
         let file = read_file(&path);
         let entries = match &file {
             Ok(file) if entry.is_none() => kernel::entries(file),
             _ => Vec::new(),
         };
-        many |= entries.len() > 1;
+        all.many |= entries.len() > 1;
+        let wanted = |entry| Wanted { entry, ..Wanted::default() };
         match file {
-            Ok(file) if entries.len() > 1 => out.extend(entries.into_iter().map(|entry| Task {
+            Ok(file) if entries.len() > 1 => all.tasks.extend(entries.into_iter().map(|entry| Task {
                 path: path.clone(),
                 file: Ok(file.clone()),
-                entry: Some(entry),
+                wanted: wanted(Some(entry)),
             })),
-            file => out.push(Task { path, file, entry: None }),
+            file => all.tasks.push(Task { path, file, wanted: wanted(None) }),
         }
     }
-    Ok((out, many))
+    Ok(all)
+}
+
+/// Adds a launch of a record, if it is one of the kernel that is asked for.
+fn launched(path: PathBuf, entry: Option<&str>, all: &mut Tasks) {
+    match recorded::read(&path) {
+        Ok(Some((_, wanted))) if entry.is_some_and(|e| wanted.entry.as_deref() != Some(e)) => {}
+        Ok(Some((file, wanted))) => all.tasks.push(Task { path, file: Ok(file), wanted }),
+        Ok(None) => all.notes.push(format!(
+            "{}: not judged: the record has no PTX of its module, only what is made from it",
+            path.display()
+        )),
+        Err(error) => all.tasks.push(Task { path, file: Err(error), wanted: Wanted::default() }),
+    }
 }
 
 /// The files below a folder, sorted by name.
@@ -88,7 +122,7 @@ mod tests {
         for name in ["b.litmus", "a.ptx", "inner/c.tile", "notes.txt"] {
             std::fs::write(at(name), "x").unwrap();
         }
-        let (tasks, many) = tasks(&[folder.path().to_owned()], None).unwrap();
+        let Tasks { tasks, many, .. } = tasks(&[folder.path().to_owned()], None).unwrap();
         let found: Vec<PathBuf> = tasks.into_iter().map(|t| t.path).collect();
         assert!(many);
         assert_eq!(found, [at("a.ptx"), at("b.litmus"), at("inner/c.tile")]);

@@ -9,6 +9,7 @@ mod draw;
 mod files;
 mod here;
 mod progress;
+mod recorded;
 mod reports;
 mod spread;
 mod states;
@@ -19,7 +20,7 @@ mod witness;
 use anyhow::{Context, Result, anyhow, bail};
 pub(crate) use args::Check;
 use args::CheckFormat;
-use files::{Task, tasks};
+use files::{Task, Tasks, tasks};
 use here::Here;
 use moire_cat::{PROFILE, Variants};
 use moire_console::input::{File, ModelSpec, include_notes, load_model};
@@ -44,7 +45,7 @@ use std::sync::mpsc;
 const LIBRARY: Library = Library { load: load_model, beside: |path| bounded::read_to_string(path).ok() };
 
 pub(crate) fn run(args: &Check) -> Result<u8> {
-    let (tasks, many) = tasks(&args.files, args.launch.entry.as_deref())?;
+    let Tasks { tasks, many, notes } = tasks(&args.files, args.launch.entry.as_deref())?;
     if args.states {
         let codes: Result<Vec<u8>> = tasks.iter().map(|task| print_states(task, args)).collect();
         return Ok(exit::worst(codes?));
@@ -72,7 +73,7 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
     let answer = |task: &Task| match &task.file {
         Ok(file) => {
             let asked = &models[&(args.model.name(file), kernel::is_compiled(file))];
-            let launch = match args.launch.wanted(task.entry.as_deref()) {
+            let launch = match args.launch.wanted(&task.wanted) {
                 Ok(launch) => launch,
                 Err(error) => return Answer::failed(file.name(), error),
             };
@@ -105,6 +106,9 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
         }
         Ok(())
     })?;
+    // What a record has not is not judged.
+    notes.iter().for_each(|note| eprintln!("{note}"));
+    codes.extend((!notes.is_empty()).then_some(exit::INCOMPLETE));
     match &args.fix {
         Some(_) if to_stdout => print!("{patches}"),
         Some(to) => std::fs::write(to, &patches).with_context(|| format!("cannot write {}", to.display()))?,
@@ -212,7 +216,7 @@ fn print_lowered(task: &Task, args: &Check) -> Result<u8> {
     if !kernel::is_module(file) {
         return print_unrolled(file, args);
     }
-    match kernel::read(file, &args.launch.wanted(task.entry.as_deref())?)? {
+    match kernel::read(file, &args.launch.wanted(&task.wanted)?)? {
         Kernel::Launches(mut candidates, _) => {
             let largest = candidates.iter().rposition(|c| c.refused.is_none());
             let candidate = candidates.swap_remove(largest.unwrap_or(0));

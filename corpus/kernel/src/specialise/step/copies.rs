@@ -197,7 +197,10 @@ pub(in crate::specialise) const SOME_BOX: u64 = 1 << (PLACE_BITS + 1 + BOX_BITS)
 fn boxed(step: &mut Executing<'_, '_>, tensor: &TensorBox) -> Result<(Mem, u64), Refusal> {
     let map = tensor.map.as_ref().map(|m| step.address(m)).unwrap_or(Val::same(0));
     let which = match &map {
-        Val::Known(l) => l.one(step.mask),
+        Val::Known(l) => {
+            let round = step.round();
+            l.one(step.mask).map(|at| round.launch.actual.same_map(round.map, at))
+        }
         Val::Based(Base::Param(n), l) => l.one(step.mask).map(|o| u64::from(*n) << 40 | o),
         Val::Based(Base::Variable(n), l) => l.one(step.mask).map(|o| (1 << 56) | u64::from(*n) << 40 | o),
         _ => None,

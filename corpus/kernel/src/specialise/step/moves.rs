@@ -185,8 +185,16 @@ fn parameter(step: &Executing<'_, '_>, at: u64, size: u64) -> Val {
     if let Some(v) = step.round().launch.fields.get(&(index, within)) {
         return number(cut.cut(*v));
     }
+    let actual = &step.round().launch.actual;
+    if let Some((memory, offset)) = actual.pointers.get(&(index, within)).filter(|_| size == 8) {
+        return Val::Based(Base::Param(*memory), Lanes::Same(*offset));
+    }
     match step.round().launch.params.get(&index) {
         Some(v) => number(if inside >= 8 { 0 } else { cut.cut(v >> (8 * inside)) }),
+        None if actual.points(index, within, size) => Val::Unknown(Why::Computed(step.line())),
+        None if actual.bytes.contains_key(&index) => {
+            actual.number(index, within, size).map_or(Val::Unknown(Why::Param(index, within)), Val::same)
+        }
         None if step.round().kernel.params[n].pointer && inside == 0 && size == 8 => {
             Val::Based(Base::Param(index), Lanes::Same(0))
         }
