@@ -3,12 +3,20 @@
 use crate::carrier::Class;
 use crate::record::{Barrier, Object};
 use crate::rows::Rows;
-use crate::step::Products;
 use crate::trips::Classes;
 use crate::value::Val;
 use moire_program::ir::Reg;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// The products of a thread that may be under way, and the registers that are ready for one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Products {
+    /// Their positions, and the age of the group of each: 0 is open.
+    pub(crate) flying: BTreeSet<(u32, usize)>,
+    /// Registers that nothing touched since the last `wgmma.fence`; nothing before the first.
+    pub(crate) ready: Option<Vec<bool>>,
+}
 
 /// A load from tensor memory with registers that are still unread.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -11,8 +11,6 @@ const LONG: &[&str] = &["redasync.right", "redasync.wrong"];
 
 /// Halves that are not decided, each with the reason. The list may only shrink.
 const UNDECIDED: &[(&str, &str)] = &[
-    ("atomshared.right", "a read-modify-write by several lanes at once"),
-    ("atomshared.wrong", "a read-modify-write by several lanes at once"),
     ("dataaddr.wrong", "whether accesses to places that data decides meet"),
     ("datauniform.wrong", "a predicate (p) that depends on data"),
     ("ldnc.wrong", "a load that is defined only for memory that is read-only"),

@@ -160,11 +160,17 @@ impl<'k> Cover<'k> {
         }
     }
 
-    /// The smallest launch that meets a goal. `met` is what the launches so far have done.
+    /// The smallest launch that meets a goal. `met` is what the launches so far have done. Those of `not` that meet it are
+    /// undecided: if they are small, one with twice the work says more than one like them.
     pub fn find(&mut self, goal: Goal, met: &Met, not: &[Launch]) -> Option<Found> {
         if self.is_fixed(goal, met) {
             return None;
         }
+        let small = self.found.iter().map(|found| 4 * found.work).min().unwrap_or(0);
+        let asked = |found: &&Found| {
+            found.work <= small && self.goals.is_met(goal, &found.met) && not.contains(&found.launch)
+        };
+        let more = self.found.iter().filter(asked).map(|found| 2 * found.work).max().unwrap_or(0);
         // Other goals need some of the work, too.
         let least = self.budget.left() / 2;
         for launch in self.candidates(goal, met) {
@@ -172,13 +178,15 @@ impl<'k> Cover<'k> {
                 break;
             }
             let found = self.survey(launch);
-            if found.is_some_and(|n| self.meets(goal, n, not)) {
+            if found.is_some_and(|n| self.meets(goal, n, not) && self.found[n].work >= more) {
                 break;
             }
         }
         let all = (0..self.found.len()).filter(|n| self.meets(goal, *n, not));
-        let least =
-            all.min_by_key(|n| (self.doubt(&self.found[*n].launch).is_some(), self.found[*n].work))?;
+        let least = all.min_by_key(|n| {
+            let Found { launch, work, .. } = &self.found[*n];
+            (*work < more, self.doubt(launch).is_some(), *work)
+        })?;
         Some(self.found[least].clone())
     }
 
@@ -318,10 +326,10 @@ impl<'k> Cover<'k> {
             .map(|part| (part, self.values(part, &depends.numbers, passes)))
             .collect();
         let mut out = Vec::new();
-        // In turns: the work is bounded, and the last parameter may be the one. The smallest launch has the least work.
+        // In turns: the work is bounded, and the last parameter may be the one.
         let bases: Vec<&Launch> = self.near(goal).into_iter().chain(&self.bases).collect();
         let turns = 0..parts.iter().map(|part| part.1.len()).max().unwrap_or(0);
-        for (base, n) in bases.iter().copied().flat_map(|base| turns.clone().map(move |n| (base, n))) {
+        for (n, base) in turns.flat_map(|n| bases.iter().copied().map(move |base| (n, base))) {
             for (part, v) in parts.iter().filter_map(|(part, values)| Some((*part, *values.get(n)?))) {
                 let row = Launch { grid: base.cluster, ..base.clone() };
                 let row = matches!(part, Varied::Axis(_)).then_some(row);

@@ -246,6 +246,8 @@ pub(crate) struct Trace {
     pub(crate) starved: Option<u32>,
     /// Weak accesses somewhere in a memory: data decides where. The line, and whether the memory is global.
     pub(crate) loose: BTreeSet<(u32, bool)>,
+    /// Memory with relaxed accesses at places that differ from lane to lane, or that data decides.
+    pub(crate) relaxed: BTreeSet<Mem>,
     /// The stores whose places counters hand out: the memory, the counter, the distance of two numbers, and what is added to one.
     pub(crate) ticketed: BTreeSet<(Mem, Handed)>,
     /// A line with an address in tensor memory that is a number (`columns`).

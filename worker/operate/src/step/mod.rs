@@ -18,7 +18,6 @@ mod warpgroup;
 pub(crate) use allocator::suspects;
 pub(crate) use launch::may_outlive;
 pub(crate) use memory::level_needed;
-pub(crate) use warpgroup::Products;
 
 use crate::engine::{At, Engine, known};
 use crate::finding::{Kind, Stop};

@@ -19,16 +19,6 @@ use crate::state::State;
 use crate::value::Val;
 use moire_program::ir::{Op, Reg, Wgmma, WgmmaFactor, WgmmaProduct};
 use moire_program::registers::uses;
-use std::collections::BTreeSet;
-
-/// The products of a thread that may be under way, and the registers that are ready for one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Products {
-    /// Their positions, and the age of the group of each: 0 is open.
-    flying: BTreeSet<(u32, usize)>,
-    /// Registers that nothing touched since the last `wgmma.fence`; nothing before the first.
-    ready: Option<Vec<bool>>,
-}
 
 /// An instruction of the family, once the lanes of the warp have met.
 pub(super) fn wgmma(e: &mut Engine<'_>, s: &mut State, at: At<'_>, op: &Wgmma) -> Result<(), Stop> {

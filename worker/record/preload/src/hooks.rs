@@ -1,7 +1,7 @@
 //! The functions of the driver that are recorded, one after the other, each with the types of `cuda.h`.
 //!
 //! A name with an ending such as `_v2` or `_ptsz` is that of the symbol. `cuGetProcAddress` is asked for names without it, and by
-//! version and flags: [`replaced`].
+//! version and flags: `replaced`.
 
 use crate::launched::{Shape, node_attribute};
 use crate::state::{Handle, State, name, with};

@@ -2,7 +2,7 @@
 //!
 //! A program starts, allocates, loads modules and launches; kernels do not run. Device memory is memory of the process, so copies and fills
 //! are real ones, and what a kernel would have written is not there. The device is described by a file of attributes
-//! ([`device`]). Functions that are not here are found by `cuGetProcAddress` and answer `CUDA_ERROR_NOT_SUPPORTED`. With
+//! (`device`). Functions that are not here are found by `cuGetProcAddress` and answer `CUDA_ERROR_NOT_SUPPORTED`. With
 //! `MOIRE_STANDIN_TRACE` set, each of these and each private table that is asked for is named on stderr.
 
 #![cfg(all(target_os = "linux", target_env = "gnu"))]

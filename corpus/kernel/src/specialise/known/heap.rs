@@ -18,6 +18,8 @@ pub(crate) struct Heap {
     asked: BTreeSet<(Mem, u64, u64)>,
     /// Those of them that get data whose value is not followed.
     opaque: BTreeSet<(Mem, u64, u64)>,
+    /// Memory with relaxed accesses that are not kept as words.
+    relaxed: BTreeSet<Mem>,
     /// How counters hand out places in a memory.
     ticketed: BTreeSet<(Mem, Handed)>,
     /// Numbers stored in bytes of global memory that ordered accesses touch; none if one of them is not known.
@@ -33,6 +35,7 @@ impl Heap {
         self.asked.extend(&trace.asked);
         self.opaque.extend(&trace.opaque);
         self.ticketed.extend(&trace.ticketed);
+        self.relaxed.extend(&trace.relaxed);
         for (place, number) in &trace.numbers {
             let all = self.numbers.entry(*place).or_insert_with(|| Some(BTreeSet::new()));
             *all = all.take().zip(*number).and_then(|(mut all, number)| {
@@ -65,9 +68,15 @@ impl Heap {
         self.asked.iter().any(|a| a.0 == mem && a.1 < end && start < a.2)
     }
 
-    /// Whether only one counter hands out places in this memory, in one way.
+    /// Whether only one counter hands out places in this memory, in one way, and all accesses to it are weak. A relaxed one, or an
+    /// atomic one, would not race with stores that stand for relaxed ones.
     pub(crate) fn hands_out(&self, mem: Mem, handed: Handed) -> bool {
-        self.ticketed.iter().all(|other| other.0 != mem || other.1 == handed)
+        let words = match mem {
+            Mem::Shared(cta) => self.wanted(cta, 0, u32::MAX),
+            _ => self.asked(mem, 0, u64::MAX),
+        };
+        let alone = self.ticketed.iter().all(|other| other.0 != mem || other.1 == handed);
+        alone && !words && !self.relaxed.contains(&mem)
     }
 
     /// Whether some of these bytes of global memory get data whose value is not followed.

@@ -9,7 +9,8 @@
 //!   for each lane that stores. Which lane has asked is known when the warp is run ahead.
 //!
 //! What holds for this: the operation adds, nothing but such operations writes the counter from then on, and the sum does not
-//! wrap around.
+//! wrap around. No two such stores race, so they stand for relaxed ones; then nothing else in that memory may be relaxed or
+//! atomic, because it would not race with them either.
 
 use super::depends::Slices;
 use super::flow::{meets, successors};
@@ -35,8 +36,8 @@ pub(crate) struct Ticketed {
     pub(crate) more: u64,
     /// The other terms, which have these values at the store, too.
     pub(crate) terms: Vec<Reg>,
-    /// The one term is what the lane's own operation at this place has read, which asks for so many.
-    pub(crate) own: Option<(usize, u64)>,
+    /// The one term is what the lane's own operation at this place has read.
+    pub(crate) own: Option<usize>,
     /// One term is the rank of a lane among those that share a ticket.
     pub(crate) rank: Option<Rank>,
 }
@@ -109,7 +110,7 @@ impl<'k> Tickets<'k> {
             return None;
         }
         let (own, rank) = match terms.as_slice() {
-            [one] => (self.own(*one).filter(|own| handing.contains(&own.0)), None),
+            [one] => (self.own(*one).filter(|own| handing.contains(own)), None),
             [a, b] => (None, self.rank(pc, *a, *b, handing).or_else(|| self.rank(pc, *b, *a, handing))),
             _ => return None,
         };
@@ -161,15 +162,15 @@ impl<'k> Tickets<'k> {
         out
     }
 
-    /// The lane's own operation, and for how many numbers it asks.
-    fn own(&self, (at, reg): (usize, Reg)) -> Option<(usize, u64)> {
+    /// The lane's own operation, if it asks for a number or more.
+    fn own(&self, (at, reg): (usize, Reg)) -> Option<usize> {
         let update = self.definition(at, reg)?;
         let What::Core(Op::Rmw { op: AtomOp::Add, a: Operand::Imm(n), b: None, .. }) =
             &self.kernel.body[update].what
         else {
             return None;
         };
-        Some((update, u64::try_from(*n).ok().filter(|n| *n > 0)?))
+        (*n > 0).then_some(update)
     }
 
     /// The rank that the second term is, if it counts the lanes below in a ballot of lanes that all store.

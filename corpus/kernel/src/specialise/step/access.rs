@@ -422,6 +422,9 @@ pub(super) fn loose(
     if strong.is_none() || step.regions().tickets.contains_key(&step.state.pc) {
         step.warp.out.loose.insert((line, mem.cta().is_none()));
     }
+    if strong.is_some() && !step.regions().tickets.contains_key(&step.state.pc) {
+        step.warp.out.relaxed.insert(mem);
+    }
     let why = step.warp.reason(address);
     step.note(format!("line {line} accesses any place of its memory: which one depends on {why}"));
     let manner = strong.map_or(Manner::Weak, Manner::Relaxed);
@@ -453,7 +456,7 @@ fn ticketed(step: &mut Executing<'_, '_>, bytes: u64, address: &Val) -> Option<S
 /// The operation that has handed out the places of a store by these lanes, no two of them the same.
 fn ticket_of(step: &Executing<'_, '_>, found: &Ticketed) -> Option<usize> {
     let (mask, tickets) = (step.mask, &step.state.tickets);
-    if let Some((update, _)) = found.own {
+    if let Some(update) = found.own {
         return tickets.get(&update).filter(|t| mask & !t.lanes == 0).map(|_| update);
     }
     let value = |reg: Reg| step.value(Operand::Reg(reg));
@@ -501,6 +504,7 @@ pub(super) fn moved(
 ) -> Result<(), Refusal> {
     let by = Spread { at: at.clone(), bytes: u64::from(bytes), mask: step.mask };
     let touch = Touch::spread(mem, Kind::Data, vec![by]);
+    step.warp.out.relaxed.extend(matches!(manner, Manner::Relaxed(_)).then_some(mem));
     if write {
         step.overwritten(&touch)?;
         let followed = |start, end| manner.is_strong() || step.round().heap.asked(mem, start, end);

@@ -82,6 +82,8 @@ pub(super) fn update(step: &mut Executing<'_, '_>, op: &Op) -> Result<Then, Refu
         return Ok(Then::Next);
     };
     let address = step.address(addr);
+    let pc = step.state.pc;
+    step.state.tickets.remove(&pc);
     if *order == RmwOrder::Relaxed && loose(step, true, Some(*scope), &address)? {
         if let Some(dst) = dst {
             let line = step.line();
