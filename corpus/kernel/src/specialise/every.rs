@@ -2,9 +2,11 @@
 //!
 //! Two launches tell which loops a parameter decides, and what it needs for one more round (`grain`). The sizes are then
 //! split: the first few are launches of their own (`singles`). All others are `base + r * grain + u * step` with
-//! `u >= 0`, a *class* for each `r`, where `step` is `grain` as often as a period has rounds. Each class is run ahead once
+//! `u >= 0`, a *class* for each `r`, where `step` is `grain` as often as a period has rounds. Where a round takes few units, as
+//! after a compiler has unrolled a loop, there is a class for each unit instead. Each class is run ahead once
 //! for all `u` (`periods`), and its residual program has a `repeat`. The least period for which that succeeds is taken. Its
-//! length, and how many rounds stand before and behind it, are tried: only the run ahead decides whether they do.
+//! length, and how many rounds stand before and behind it, are tried: only the run ahead decides whether they do. A
+//! parameter from which addresses are computed starts where rows do not overlap (`sweep`).
 //!
 //! What a launch of every size touches in global memory at addresses that grow is any place of its memory: any byte behind the
 //! parameter, any box of the tensor map.
@@ -12,12 +14,15 @@
 use super::budget::Budget;
 use super::coverage::Coverage;
 use super::item::{Item, Trace};
+use super::known::line::Reach;
+use super::known::strides::strides;
 use super::launch::Launch;
 use super::need::Stopped;
-use super::periods::{Plan, Planted};
+use super::plan::{Plan, Planted};
 use super::residual::apart::uses;
 use super::step::copies::SOME_BOX;
 use super::step::place::SOMEWHERE;
+use super::sweep::APART;
 use super::touch::{Mem, Touch};
 use super::{Apart, Reading, STEPS, ahead, parted, survey};
 use crate::Refusal;
@@ -32,12 +37,17 @@ const PERIODS: [u32; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16];
 /// Rounds before the period from which growth is taken, and behind the last period, that are tried.
 const AROUND: [(u32, u32); 3] = [(1, 2), (2, 4), (4, 8)];
 
+/// Most units of a round that are told apart.
+const UNITS: u64 = 8;
+/// The work of all runs ahead.
+const WORK: u64 = STEPS / 2;
+
 /// The launches of a kernel with every value of a parameter that a grain divides.
 #[derive(Clone, Debug)]
 pub struct Every {
     /// The parameter, and the first byte of the field.
     pub place: (u16, u32),
-    /// What one more round takes.
+    /// The values are its multiples.
     pub grain: u64,
     /// What one more period takes.
     pub step: u64,
@@ -45,8 +55,10 @@ pub struct Every {
     pub loops: BTreeSet<(u32, u32)>,
     /// The values below those of the classes.
     pub singles: Vec<u64>,
-    /// The least value of each class, and the programs of all its values.
+    /// The least value of each class, and the programs of all its values up to the largest one.
     pub classes: Vec<(u64, Apart)>,
+    /// The largest value for which no number overflows its register.
+    pub most: u64,
 }
 
 /// The loops that a parameter decides, by their first statements, with how many more rounds a grain is, and the grain.
@@ -63,13 +75,18 @@ pub fn every(kernel: &Kernel, launch: &Launch, place: (u16, u32)) -> Result<Opti
     planted(kernel, launch, place, None)
 }
 
+/// Whether addresses of global memory are computed from a parameter.
+pub fn decides_addresses(kernel: &Kernel, place: (u16, u32)) -> bool {
+    strides(kernel).contains(&place)
+}
+
 fn planted(
     kernel: &Kernel,
     launch: &Launch,
     place: (u16, u32),
     planted: Option<Planted>,
 ) -> Result<Option<Every>, Refusal> {
-    let of = Of { kernel, launch, place, budget: Budget::new(STEPS), planted };
+    let of = Of { kernel, launch, place, budget: Budget::new(WORK), planted };
     let Some(decided) = of.decided() else { return Ok(None) };
     // The refusal that came last in its run is the one to tell.
     let mut told: (u64, Option<Refusal>) = (0, None);
@@ -134,34 +151,39 @@ impl Of<'_> {
         let place = self.place;
         let step = grain * u64::from(period);
         let too_large = || Refusal::Bounded("a size that is too large".to_owned());
-        let plan = Plan {
-            place,
-            step: i64::try_from(step).map_err(|_| too_large())?,
-            first,
-            rounds: rounds.iter().map(|(head, n)| (*head, n * period)).collect(),
-            planted: self.planted,
+        let plan = |base: u64| {
+            Ok(Plan {
+                place,
+                base,
+                step: i64::try_from(step).map_err(|_| too_large())?,
+                first,
+                rounds: rounds.iter().map(|(head, n)| (*head, n * period)).collect(),
+                reach: Reach::default(),
+                planted: self.planted,
+            })
         };
         let left_out = u64::from(self.planted == Some(Planted::LeavesOut) && period > 1);
-        let least = u64::from(first + period + behind);
-        let class = |n: u64| {
-            let base = grain * (least + n);
-            Ok((base, self.class(&plan, base)?))
-        };
+        let unit = if *grain <= UNITS { 1 } else { *grain };
+        let apart = if decides_addresses(self.kernel, place) { APART } else { unit };
+        let least = (grain * u64::from(first + period + behind)).max(apart).next_multiple_of(unit);
+        let (mut classes, mut most) = (Vec::new(), u64::MAX);
+        for n in 0..step / unit - left_out {
+            let base = least + unit * n;
+            let plan = plan(base)?;
+            classes.push((base, self.class(&plan)?));
+            let reach = plan.reach.most().ok_or_else(too_large)?;
+            most = most.min(step.saturating_mul(reach).saturating_add(base));
+        }
         let line = |pc: usize| self.kernel.body.get(pc).map_or(0, |s| s.line);
         let spans = super::known::loops::spans(self.kernel);
         let last = |head: &usize| line(spans.get(head).copied().unwrap_or(*head));
-        Ok(Every {
-            place,
-            grain: *grain,
-            step,
-            loops: rounds.keys().map(|head| (line(*head), last(head))).collect(),
-            classes: (0..u64::from(period) - left_out).map(class).collect::<Result<_, Refusal>>()?,
-            singles: (1..least).map(|n| grain * n).collect(),
-        })
+        let loops = rounds.keys().map(|head| (line(*head), last(head))).collect();
+        let singles = (apart.div_ceil(unit)..least / unit).map(|n| unit * n).collect();
+        Ok(Every { place, grain: unit, step, loops, classes, most, singles })
     }
 
-    fn class(&self, plan: &Plan, base: u64) -> Result<Apart, Refusal> {
-        let (launch, named) = (self.with(base), RefCell::default());
+    fn class(&self, plan: &Plan) -> Result<Apart, Refusal> {
+        let (launch, named) = (self.with(plan.base), RefCell::default());
         let reading = Reading { plan: Some(plan), ..Reading::default() };
         parted(self.kernel, ahead(self.kernel, &launch, &self.budget, &named, reading)?)
     }
@@ -234,7 +256,8 @@ mod tests {
     use moire_program::loops::unroll;
     use moire_program::text::instruction;
 
-    const RINGS: [&str; 5] = [
+    const RINGS: [&str; 6] = [
+        include_str!("../../../ptx/every-modulo.ptx"),
         include_str!("../../../ptx/ring.ptx"),
         include_str!("../../../ptx/every-ring.ptx"),
         include_str!("../../../ptx/every-ring-parity.ptx"),
@@ -312,14 +335,14 @@ mod tests {
     #[test]
     fn planted_bugs_are_found() {
         for bug in [Planted::ShortPeriod, Planted::LeavesLate, Planted::LeavesOut] {
-            assert!(differs(RINGS[1], Some(bug)).is_some(), "{bug:?}");
+            assert!(differs(RINGS[2], Some(bug)).is_some(), "{bug:?}");
         }
     }
 
     #[test]
     fn what_grows_in_another_way_is_refused() {
         // The stage is that of the round after, and twice as far each time.
-        let text = RINGS[1].replace("add.s32 %r11, %r6, 1;", "mad.lo.s32 %r11, %r6, %r5, 1;");
+        let text = RINGS[2].replace("add.s32 %r11, %r6, 1;", "mad.lo.s32 %r11, %r6, %r5, 1;");
         let module = ptx::parse(&text).expect("a module");
         let kernel = entry(&module, None).expect("a kernel");
         let launch = Launch::of(kernel, None, None, None, BTreeMap::new()).expect("a launch");

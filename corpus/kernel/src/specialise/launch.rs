@@ -1,7 +1,5 @@
 //! The shape of a launch: its checks, and its warps.
 
-use super::need::Need;
-use super::sweep::set;
 use super::actual::Actual;
 use crate::Refusal;
 use crate::ptx::Kernel;
@@ -25,6 +23,11 @@ pub struct Launch {
     pub actual: Actual,
     /// Without the readings of practice ([`super::Practice`]).
     pub letter: bool,
+}
+
+/// Whether a parameter is a structure.
+fn is_field(kernel: &Kernel, index: u16) -> bool {
+    kernel.params.get(usize::from(index)).is_some_and(|p| p.array)
 }
 
 impl Launch {
@@ -60,8 +63,17 @@ impl Launch {
     #[must_use]
     pub fn with(&self, kernel: &Kernel, (index, at): (u16, u32), value: u64) -> Launch {
         let mut out = self.clone();
-        set(kernel, &mut out, &Need { index, at, decides: String::new() }, value);
+        match is_field(kernel, index) {
+            true => out.fields.insert((index, at), value),
+            false => out.params.insert(index, value),
+        };
         out
+    }
+
+    /// The value of a parameter, or of the field of one that starts at this byte.
+    pub fn value(&self, kernel: &Kernel, (index, at): (u16, u32)) -> Option<u64> {
+        let field = || self.fields.get(&(index, at));
+        (if is_field(kernel, index) { field() } else { self.params.get(&index) }).copied()
     }
 
     pub(super) fn fits(&self, kernel: &Kernel) -> Result<(), Refusal> {

@@ -12,7 +12,7 @@
 //!    each operand of what stays is one number for all of them, and the state behind it lies in `S(t + 1)`.
 //! 3. *End.* The run ahead goes on in `S(u)`, for all `u >= 0`, to the end of the warp.
 //!
-//! By induction the warp does, for each `u`, what is written before the period, then the period `u` times, then what is written
+//! By induction the warp does, for each `u` for which no number overflows its register (`Reach`), what is written before the period, then the period `u` times, then what is written
 //! behind it. That the loop is left after `u` periods and not before is part of it: the branches inside are decided
 //! for `u > t`, and those behind for `t = u`. If a branch or an operand is not decided, the run ahead refuses as it does for any
 //! value that it does not know, and there is no proof.
@@ -24,38 +24,10 @@ use super::item::Item;
 use super::known::alu::Int;
 use super::known::line::{Cone, Line};
 use super::known::value::{Base, Lanes, Val, Why, lanes};
+use super::plan::Planted;
 use super::run::{Memo, Run};
 use super::warp::{Copying, State};
 use crate::Refusal;
-use std::collections::BTreeMap;
-
-/// The name of the number of periods in residual programs.
-pub const PERIODS: &str = "N";
-
-/// Mistakes that tests must find.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Planted {
-    /// A bit is the same each time.
-    ShortPeriod,
-    /// The loop is left one period later.
-    LeavesLate,
-    /// The last class is missing.
-    LeavesOut,
-}
-
-/// A size of a launch that may be any of `base + step * u`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
-    /// The parameter, and the first byte of the field.
-    pub(super) place: (u16, u32),
-    /// What a period adds.
-    pub(super) step: i64,
-    /// Rounds before the period from which growth is taken.
-    pub(super) first: u32,
-    /// The loops that it decides, by their first statements, with the rounds of a period.
-    pub(super) rounds: BTreeMap<usize, u32>,
-    pub(super) planted: Option<Planted>,
-}
 
 /// A period that is being run.
 pub(super) struct Open {

@@ -12,7 +12,7 @@ use super::known::region::Regions;
 use super::known::value::{Base, Val, Why};
 use super::launch::{Here, Launch};
 use super::need::Named;
-use super::periods::Plan;
+use super::plan::Plan;
 use super::registers::Behind;
 use super::touch::Mem;
 use crate::Refusal;

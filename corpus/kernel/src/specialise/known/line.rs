@@ -5,8 +5,8 @@
 //! the result has it for all `t` and `u` of the cone, and a comparison has an answer only where it is the same for all of
 //! them. Anything else is unknown, and who needs it refuses the proof.
 //!
-//! The form is a number and not a pattern of bits: it is taken for granted that no number that is computed from the size of
-//! a launch overflows its register. An operand that is read as unsigned must not be negative in the cone.
+//! The form is a number and not a pattern of bits. Up to which `u` each number fits its register, with its sign, is noted
+//! ([`Reach`]): the run ahead stands for those `u`. An operand that is read as unsigned must not be negative in the cone.
 
 use super::alu::{self, Int};
 use super::integer::operands;
@@ -14,6 +14,10 @@ use super::value::{Base, Lanes, Val, lanes};
 use crate::ptx::Sum;
 use moire_isa::kinds::{BinaryForm, Cmp, CvtForm, Half, TernaryForm, UnaryForm};
 use moire_isa::{Binary, Cvt, Ternary};
+use std::cell::Cell;
+
+/// For how many periods a quotient has to be a form.
+const ENOUGH: i128 = 1 << 16;
 
 /// The growth of a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,6 +35,49 @@ pub(crate) enum Cone {
     Outside,
     /// `t >= 0` and `u >= t + 1`.
     Inside,
+}
+
+/// The largest `u` for which all numbers so far fit their registers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reach(Cell<i128>);
+
+impl Default for Reach {
+    fn default() -> Self {
+        Reach(Cell::new(i128::from(i64::MAX)))
+    }
+}
+
+impl Reach {
+    /// None if not even the least of the cone fits.
+    pub(crate) fn most(&self) -> Option<u64> {
+        u64::try_from(self.0.get()).ok()
+    }
+
+    /// Notes that a form is in a register of so many bits.
+    pub(crate) fn note(&self, cone: Cone, line: Line, offset: i128, bits: u32) {
+        self.cut(within(cone, line, offset, (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)));
+    }
+
+    fn cut(&self, most: i128) {
+        self.0.set(self.0.get().min(most));
+    }
+}
+
+/// The largest `u` up to which a form stays between two numbers: it is largest and least at the corners of the cone.
+fn within(cone: Cone, Line { turn, size }: Line, offset: i128, (least, most): (i128, i128)) -> i128 {
+    let (turn, size) = (i128::from(turn), i128::from(size));
+    // The least `u`, and the form at two corners: a number, and how it changes with `u`.
+    let (first, corners) = match cone {
+        Cone::Outside => (0, [(offset, size); 2]),
+        Cone::Inside => (1, [(offset, size), (offset - turn, turn + size)]),
+    };
+    let upto = |(at, step): (i128, i128)| match step {
+        _ if !(least..=most).contains(&(at + step * first)) => first - 1,
+        0 => i128::MAX,
+        1.. => (most - at) / step,
+        _ => (at - least) / -step,
+    };
+    upto(corners[0]).min(upto(corners[1]))
 }
 
 /// The least of a form in the cone and how it grows along the edges, or nothing if the cone has no such form.
@@ -79,6 +126,17 @@ impl Line {
         self.map(|c| (c % by == 0).then_some(c / by))
     }
 
+    /// The growth in whole parts of `by`, as near as they come.
+    fn nearest(self, by: i128) -> Option<Line> {
+        let by = i64::try_from(by).ok().filter(|by| (1..=i64::MAX / 4).contains(by))?;
+        self.map(|c| Some(c.checked_add(by / 2)?.div_euclid(by)))
+    }
+
+    /// What [`Line::nearest`] leaves.
+    fn left(self, by: i128) -> Option<Line> {
+        self.zip(self.nearest(by)?.times(by)?, i64::checked_sub)
+    }
+
     /// What it is behind the loop, where `t` is `u`.
     pub(crate) fn passed(self) -> Option<Line> {
         Some(Line { turn: 0, size: self.turn.checked_add(self.size)? })
@@ -93,9 +151,10 @@ struct Form {
 }
 
 /// Arithmetic on forms of some lanes in a cone.
-pub(crate) struct Forms {
+pub(crate) struct Forms<'r> {
     pub(crate) cone: Cone,
     pub(crate) mask: u32,
+    pub(crate) reach: Option<&'r Reach>,
 }
 
 /// Whether a value grows: a number, or an address.
@@ -121,7 +180,7 @@ fn number(n: u64) -> i128 {
     i128::from(n.cast_signed())
 }
 
-impl Forms {
+impl Forms<'_> {
     /// The result of an instruction some of whose operands grow.
     pub(crate) fn computed(&self, sum: Sum<'_>, args: &[Val]) -> Option<Val> {
         let t = operands(sum)?;
@@ -179,7 +238,11 @@ impl Forms {
             return Some(Val::Known(offset.map(|n| signed(bits).cut(n))));
         }
         let fits = |n: u64| number(n) == signed(bits).number(n);
-        lanes(self.mask).all(|l| fits(offset.get(l))).then_some(Val::Based(Base::Line(line), offset))
+        lanes(self.mask).all(|l| fits(offset.get(l))).then_some(())?;
+        if let Some(reach) = self.reach {
+            lanes(self.mask).for_each(|l| reach.note(self.cone, line, number(offset.get(l)), bits));
+        }
+        Some(Val::Based(Base::Line(line), offset))
     }
 
     /// The number of an operand that all lanes know.
@@ -253,12 +316,20 @@ impl Forms {
             (Val::Known(_), other) => (a, other),
             (other, _) => (b, other),
         };
-        let (t, bits) = match half {
-            Half::Lo => (signed(t.bits), t.bits),
-            Half::Wide => (t, (2 * t.bits).min(64)),
-            Half::Hi => return None,
+        let wide = (2 * t.bits).min(64);
+        let (form, by) = match half {
+            Half::Lo => (self.form(other, signed(t.bits))?, self.one(by, signed(t.bits))?),
+            Half::Wide | Half::Hi => (self.form(other, t)?, self.one(by, t)?),
         };
-        self.scaled(&self.form(other, t)?, self.one(by, t)?, bits)
+        match half {
+            Half::Lo => self.scaled(&form, by, t.bits),
+            Half::Wide => self.scaled(&form, by, wide),
+            Half::Hi if t.bits == 32 => {
+                let whole = self.scaled(&form, by, wide)?;
+                self.divided(&self.form(&whole, signed(wide))?, 1 << 32, signed(wide))
+            }
+            Half::Hi => None,
+        }
     }
 
     fn scaled(&self, a: &Form, by: i128, bits: u32) -> Option<Val> {
@@ -266,16 +337,20 @@ impl Forms {
         self.value(a.line.times(by)?, offset, bits)
     }
 
-    /// Rounded down. A number that is less than the divisor everywhere in the cone gives 0.
+    /// Rounded down. What is left of the growth may add up, as it does where a compiler multiplies by the inverse of a number,
+    /// while it does not reach the divisor. A number that is less than the divisor everywhere in the cone gives 0.
     fn divided(&self, a: &Form, by: i128, t: Int) -> Option<Val> {
-        let none = || self.each(|_| Some(0)).and_then(|zero| self.value(Line::default(), zero, t.bits));
-        if let Some(line) = a.line.over(by) {
-            let offset = self.each(|l| Some(number(a.offset.get(l)).div_euclid(by)))?;
-            return self.value(line, offset, t.bits);
-        }
         // The sign: no number that fits its register reaches half of its range.
-        let sign = by >= 1 << (t.bits - 1) && self.all_at_least(a, 0) == Some(true);
-        if sign { none() } else { None }
+        if by >= 1 << (t.bits - 1) && self.all_at_least(a, 0) == Some(true) {
+            return self.each(|_| Some(0)).and_then(|zero| self.value(Line::default(), zero, t.bits));
+        }
+        let (line, left) = (a.line.nearest(by)?, a.line.left(by)?);
+        for lane in lanes(self.mask).filter(|_| !left.is_none()) {
+            let most = within(self.cone, left, number(a.offset.get(lane)).rem_euclid(by), (0, by - 1));
+            self.reach.filter(|_| most >= ENOUGH)?.cut(most);
+        }
+        let offset = self.each(|l| Some(number(a.offset.get(l)).div_euclid(by)))?;
+        self.value(line, offset, t.bits)
     }
 
     /// `and`, `or` and `xor` with bits that no growth reaches, or `and` with all but such bits.
@@ -433,5 +508,85 @@ impl Forms {
         }
         line.over(1i128.checked_shl(width)?)?;
         Some(Val::Known(offset.map(|n| signed(width).cut(n))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers of a form in a cone for the first sizes, and for sizes about the last one for which it is noted.
+    fn sizes(cone: Cone, reach: &Reach) -> Vec<(i128, i128)> {
+        let most = reach.most().map_or(0, i128::from).min(1 << 40);
+        let first = i128::from(cone == Cone::Inside);
+        let all = (first..200).chain((most - 3).max(200)..=most);
+        let turns = |u: i128| match cone {
+            Cone::Outside => vec![0],
+            Cone::Inside => vec![0, 1.min(u - 1), u / 2, u - 1],
+        };
+        all.filter(|u| *u <= most).flat_map(|u| turns(u).into_iter().map(move |t| (t, u))).collect()
+    }
+
+    #[test]
+    fn quotients_are_those_of_each_number() {
+        let bits = Int { bits: 32, signed: false };
+        for (by, inverse, shift) in [(3, 0xaaaa_aaabi64, 33), (5, 0xcccc_cccd, 34), (10, 0xcccc_cccd, 35)] {
+            for (cone, turn, offset) in
+                [(Cone::Inside, by, 0), (Cone::Inside, 4 * by, 7), (Cone::Outside, 0, 2)]
+            {
+                let reach = Reach::default();
+                let forms = Forms { cone, mask: 1, reach: Some(&reach) };
+                let line = Line { turn, size: 2 * by };
+                let grown = Val::Based(Base::Line(line), Lanes::Same(offset));
+                let inverse = Val::same(inverse.cast_unsigned());
+                let product = forms.product(Half::Wide, bits, &grown, &inverse).expect("a form");
+                let halves = forms.product(Half::Hi, bits, &grown, &inverse).expect("a form");
+                let quotient = |whole: &Val, bits: u32, shift: u32| {
+                    let t = Int { bits, signed: false };
+                    let form = forms.form(whole, t).expect("a number");
+                    forms.divided(&form, 1 << shift, t).expect("a quotient")
+                };
+                let found = quotient(&product, 64, shift);
+                assert_eq!(quotient(&halves, 32, shift - 32), found);
+                let Val::Based(Base::Line(found), at) = found else { panic!("{found:?}") };
+                assert!(reach.most().is_some_and(|most| most > 1 << 20), "{reach:?}");
+                for (t, u) in sizes(cone, &reach) {
+                    let of = |l: Line, at: u64| i128::from(l.turn) * t + i128::from(l.size) * u + number(at);
+                    assert_eq!(of(found, at.get(0)), of(line, offset) / i128::from(by), "{by} {t} {u}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_quotient_that_grows_by_parts_is_none() {
+        let reach = Reach::default();
+        let forms = Forms { cone: Cone::Inside, mask: 1, reach: Some(&reach) };
+        let grown = Val::Based(Base::Line(Line { turn: 1, size: 0 }), Lanes::Same(0));
+        let form = forms.form(&grown, signed(32)).expect("a number");
+        assert!(forms.divided(&form, 4, signed(32)).is_none());
+    }
+
+    #[test]
+    fn the_reach_is_the_last_size_that_fits() {
+        let bits = 8;
+        let fits = |n: i128| (-128..128).contains(&n);
+        for (cone, turn, size, offset) in [
+            (Cone::Outside, 0, 3, 5),
+            (Cone::Outside, 0, -3, 5),
+            (Cone::Inside, 2, 0, -128),
+            (Cone::Inside, -2, 3, 1),
+            (Cone::Inside, -5, 4, 1),
+            (Cone::Inside, 4, -3, 127),
+        ] {
+            let reach = Reach::default();
+            reach.note(cone, Line { turn, size }, offset, bits);
+            let most = i128::from(reach.most().expect("the least fits"));
+            let all = |u: i128| {
+                let turns = if cone == Cone::Inside { 0..u } else { 0..1 };
+                turns.into_iter().all(|t| fits(offset + i128::from(turn) * t + i128::from(size) * u))
+            };
+            assert!((0..=most).all(all) && !all(most + 1), "{turn} {size} {offset}: {most}");
+        }
     }
 }

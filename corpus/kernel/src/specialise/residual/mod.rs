@@ -14,7 +14,7 @@ use super::item::{Item, Late, Manner, Placed, Trace};
 use super::known::map::Map;
 use super::lanes::{self, Strand};
 use super::launch::Here;
-use super::periods::PERIODS;
+use super::plan::PERIODS;
 use super::touch::{Kind, Mem, Touch};
 use crate::Refusal;
 use crate::ptx::Kernel;

@@ -73,8 +73,8 @@ impl<'r> Executing<'_, 'r> {
     }
 
     /// Arithmetic on numbers that grow.
-    pub(super) fn forms(&self) -> Forms {
-        Forms { cone: self.warp.cone, mask: self.mask }
+    pub(super) fn forms(&self) -> Forms<'r> {
+        Forms { cone: self.warp.cone, mask: self.mask, reach: self.round().plan.map(|p| &p.reach) }
     }
 
     /// The same statement by some of the lanes.
