@@ -10,7 +10,7 @@ use crate::forget::{Needs, forget, registers, seen};
 use crate::planted::Planted;
 use crate::run::stuck;
 use crate::state::State;
-use crate::step::{Moved, complete_oldest, peeked, step};
+use crate::step::{Moved, complete_oldest, peeked, reconverge, step};
 use crate::trips::{More, Position};
 use moire_program::ir::{Control, Op, Trips};
 use rustc_hash::FxHashSet;
@@ -237,9 +237,13 @@ fn at_loop(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<Option<We
     let Some(instr) = e.program.threads[thread].body.get(pc) else { return Ok(None) };
     let Op::Control(Control::Repeat(_) | Control::EndRepeat) = &instr.op else { return Ok(None) };
     e.steps += 1;
+    reconverge(&mut s.threads[thread], e.has(Planted::ArmsKnow));
     let Some((number, found)) = e.loops.at(thread, pc) else {
         return Err(Stop::abstain("a loop that is not well formed", instr.line));
     };
+    if s.threads[thread].arms.iter().any(|arm| (found.start..=found.end).contains(&arm.meet)) {
+        return Err(Stop::abstain("lanes of a warp that go round a loop apart", instr.line));
+    }
     let (start, end, trips) = (found.start, found.end, found.trips.clone());
     let ahead = || Stop::abstain("a loop of a thread that runs ahead without waiting", instr.line);
     let class = e.loops.class(&trips);
