@@ -13,6 +13,7 @@
 
 use crate::answer::Answer;
 use crate::door::Answered;
+use crate::every::{Asking, every};
 use crate::input::{File, Source};
 use crate::judging::{Explored, Judge};
 use crate::kernel::{Candidate, Covering, Every, Launched, Run, Search, Smaller, Taken};
@@ -22,6 +23,7 @@ use moire_execution::leaf::Finding;
 use moire_explore::judge::{Judgement, Verdict, flag_verdict};
 use moire_explore::{Bound, Limits};
 use moire_kernel::specialise::CHOOSER;
+use moire_program::ir::Program;
 use std::collections::BTreeSet;
 
 /// Consistency checks of a larger launch, by those of the one before, and at least.
@@ -139,6 +141,10 @@ impl Judge<'_> {
         let mut beside = Vec::new();
         (launch.more, launch.every) = (more.judged, every.0);
         launch.taken.extend(more.taken);
+        let proofs: BTreeSet<Taken> =
+            launch.every.iter_mut().flat_map(|e| std::mem::take(&mut e.taken)).collect();
+        let new: Vec<Taken> = proofs.into_iter().filter(|t| !launch.taken.contains(t)).collect();
+        launch.taken.extend(new);
         let hangs: Vec<bool> = tried.iter().map(|t| stands(t, &tried, &launch, &largest)).collect();
         for (Tried { explored, launch: smaller, .. }, hangs) in tried.into_iter().zip(hangs) {
             let command = smaller.command(&self.question.options());
@@ -177,7 +183,19 @@ impl Judge<'_> {
         let (Some(covering), Some(run), false) = (covering, run, tried.iter().any(Tried::has_finding)) else {
             return Ok((Vec::new(), None));
         };
-        let (said, wrong) = self.every(covering, run)?;
+        let explore = &|program: Program, most: u64| {
+            let source = covering.source(program);
+            let price = price(&source);
+            let limits = Limits { checks: (most / price).min(self.limits().checks), ..*self.limits() };
+            if limits.checks == 0 {
+                return Ok((Vec::new(), most));
+            }
+            let judgement = self.explored(source, &limits, false)?.judgement;
+            let work = judgement.summary.checks.saturating_mul(price);
+            Ok((union([&judgement.verdicts]), work))
+        };
+        let model = (self.asked.name.as_str(), &self.asked.model);
+        let (said, wrong) = every(&Asking { covering, run, model, explore })?;
         let wrong =
             wrong.map(|launch| self.launch(covering.candidate(launch)?, limits, false)).transpose()?;
         Ok((said, wrong.filter(Tried::has_finding)))

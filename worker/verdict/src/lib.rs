@@ -9,8 +9,8 @@
 pub mod answer;
 pub mod asked;
 pub mod door;
-pub mod every;
-mod execution;
+mod every;
+pub mod execution;
 pub mod exit;
 pub mod finding;
 pub mod input;

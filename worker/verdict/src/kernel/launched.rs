@@ -167,8 +167,12 @@ pub struct Launched {
 pub struct Every {
     /// As the option takes it.
     pub parameter: String,
-    /// What one more round takes: the proof is about its multiples. 0 where no loop was told.
+    /// The proof is about its multiples. 0 where no loop was told.
     pub grain: u64,
+    /// The least value that it is about.
+    pub least: u64,
+    /// The largest value that it is about: with a larger one a number may overflow its register.
+    pub most: u64,
     /// First and last line of each loop.
     pub loops: Vec<[u32; 2]>,
     /// Whether nothing is wrong for any multiple of the grain.
@@ -179,8 +183,13 @@ pub struct Every {
     pub programs: [usize; 2],
     /// States that were stored.
     pub states: usize,
+    /// Instructions that were executed.
+    pub steps: u64,
     /// The values that the explorer was asked about, and what it says.
     pub confirmations: Vec<EveryConfirmed>,
+    /// What a proof takes for granted: the launch names it.
+    #[serde(skip)]
+    pub(crate) taken: Vec<Taken>,
 }
 
 impl Every {
@@ -188,39 +197,42 @@ impl Every {
         Every {
             parameter: if at == 0 { index.to_string() } else { format!("{index}+{at}") },
             grain: 0,
+            least: 1,
+            most: 0,
             loops: Vec::new(),
             proved: false,
             why: None,
             programs: [0, 0],
             states: 0,
+            steps: 0,
             confirmations: Vec::new(),
+            taken: Vec::new(),
         }
     }
 
     /// Notes which loops these are.
     pub(crate) fn about(&mut self, found: &moire_kernel::specialise::Every) {
-        self.grain = found.grain;
+        (self.grain, self.most) = (found.grain, found.most);
+        self.least =
+            found.singles.iter().chain(found.classes.iter().map(|c| &c.0)).copied().min().unwrap_or(0);
         self.loops = found.loops.iter().map(|(first, last)| [*first, *last]).collect();
     }
 
-    /// `proved for every multiple of 64 of parameter 17: how often the loop in lines 603 to 646 runs; 42 states`
+    /// `proved for every multiple of 64 of parameter 17 from 64 up to 2147483264 (loops in lines 603 to 646): ..`
     pub fn text(&self) -> String {
         let lines: Vec<String> =
             self.loops.iter().map(|[first, last]| format!("{first} to {last}")).collect();
-        let what = match lines.len() {
-            0 => "a loop".to_owned(),
-            1 => format!("the loop in lines {}", lines[0]),
-            _ => format!("the loops in lines {}", lines.join(", ")),
-        };
+        let loops =
+            if lines.is_empty() { String::new() } else { format!(" (loops in lines {})", lines.join(", ")) };
         let values = match self.grain {
             0 | 1 => format!("every value of parameter {}", self.parameter),
             grain => format!("every multiple of {grain} of parameter {}", self.parameter),
         };
         match &self.why {
-            Some(why) => format!("not proved for {values}, which decides how often {what} runs: {why}"),
+            Some(why) => format!("not proved for {values}{loops}: {why}"),
             None => format!(
-                "proved for {values}, which decides how often {what} runs: {} programs with loops, {} states, {} single values",
-                self.programs[0], self.states, self.programs[1]
+                "proved for {values} from {} up to {}{loops}: {} programs with loops, {} states; {} single values",
+                self.least, self.most, self.programs[0], self.states, self.programs[1]
             ),
         }
     }

@@ -19,6 +19,7 @@ pub use launched::{
     Statement, Taken, Uncovered, quoted,
 };
 pub use lowered::{Candidate, Kernel};
+pub(crate) use ptx::taken;
 
 pub(crate) use source_place::source_place;
 pub use source_place::{Call, SourcePlace};

@@ -382,7 +382,7 @@ impl Asked {
 }
 
 /// The first note of each text, by line. A reading of practice has all its lines.
-fn taken(notes: Vec<Note>) -> Vec<Taken> {
+pub(crate) fn taken(notes: Vec<Note>) -> Vec<Taken> {
     let relied = relied(&notes);
     let lines = |n: &Note| {
         let setting = n.practice?.setting();
