@@ -15,7 +15,7 @@ pub const OBJECTS: usize = 1_024;
 /// Names of memory objects. An object may have several.
 pub const SYMBOLS: usize = 2_048;
 /// Bytes of one object.
-pub const OBJECT_BYTES: u32 = 1 << 20;
+pub const OBJECT_BYTES: u32 = 1 << 24;
 /// Bytes that one instruction fills with zeros: each eight are an event.
 pub const RANGE_BYTES: u32 = 256;
 /// Conditions of one program.

@@ -17,6 +17,7 @@ spells! {
         Bound::Leaves => "Leaves" (),
         Bound::Checks => "Checks" (),
         Bound::Steps => "Steps" (),
+        Bound::Ended => "Ended" (),
         Bound::Outcomes => "Outcomes" (),
         Bound::FenceOrders => "FenceOrders" (),
         Bound::PhaseOrders => "PhaseOrders" (),

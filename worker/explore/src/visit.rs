@@ -55,11 +55,13 @@ pub enum Bound {
     PhaseOrders,
     /// The exploration consisted of random descents.
     Descents,
+    /// The visitor ended it, see [`Visitor::meanwhile`].
+    Ended,
 }
 
 impl Bound {
     /// All of them.
-    pub const ALL: [Bound; 8] = [
+    pub const ALL: [Bound; 9] = [
         Bound::Loop,
         Bound::Leaves,
         Bound::Checks,
@@ -68,6 +70,7 @@ impl Bound {
         Bound::FenceOrders,
         Bound::PhaseOrders,
         Bound::Descents,
+        Bound::Ended,
     ];
 }
 
@@ -84,6 +87,7 @@ impl std::fmt::Display for Bound {
                 "the limit on orders of fence.sc and of mbarrier operations at one execution"
             }
             Bound::Descents => "random descents see some executions only",
+            Bound::Ended => "not explored to the end",
         })
     }
 }
@@ -183,6 +187,10 @@ pub trait Visitor {
     /// Called when a [`crate::search::share::Giver`] asks for a report of progress. All leaves of the piece up to and with
     /// the node `until` are visited (an empty path: none yet); `so_far` are their totals. `Break` ends the exploration.
     fn reached(&mut self, _until: &[u32], _so_far: &Summary) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+    /// Called from time to time, also where there are no leaves; `Break` ends the exploration as [`Bound::Ended`].
+    fn meanwhile(&mut self) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }

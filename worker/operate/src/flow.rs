@@ -4,10 +4,13 @@
 //! counter come back to a state it had before.
 
 use crate::finding::Stop;
-use moire_program::ir::{Goes, LoadOrder, Op, Operand, Part, Parts, Program, Reg, Role, Thread};
+use moire_program::ir::{
+    Address, AsyncCopy, Goes, LoadOrder, Op, Operand, Part, Parts, Program, Reg, Role, StoreOrder, Thread,
+};
 use moire_program::registers::only_registers;
 use moire_program::{barrier_op, fence_op, jump_op, multimem_op, register_op, unit_op};
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// Most positions times registers of a thread.
 const MOST: usize = 1 << 26;
@@ -119,23 +122,48 @@ pub(crate) struct Flows {
     pub(crate) threads: Vec<Flow>,
     /// Objects whose content is loaded and decides something.
     pub(crate) read: BTreeSet<usize>,
-    /// Whether some instruction reads strongly, so that it may synchronise with a strong store.
-    pub(crate) observes: bool,
+    /// Objects that are read strongly: a strong store may synchronise with such a read.
+    pub(crate) observed: BTreeSet<usize>,
+    /// Objects that are written strongly: a strong load may synchronise with such a write.
+    pub(crate) published: BTreeSet<usize>,
 }
 
 impl Flows {
     pub(crate) fn new(program: &Program) -> Result<Self, Stop> {
         let all =
             |stored| program.threads.iter().map(|t| Flow::new(t, stored)).collect::<Result<Vec<_>, _>>();
-        let observes = program.threads.iter().flat_map(|t| &t.body).any(|i| reads_strongly(&i.op));
+        let [observed, published] = [reads_strongly, writes_strongly].map(|strong| touched(program, strong));
         let threads = all(false)?;
         let read = deciding(program, &threads);
         if read.is_empty() {
-            return Ok(Flows { threads, read, observes });
+            return Ok(Flows { threads, read, observed, published });
         }
         let threads = all(true)?;
         let read = deciding(program, &threads);
-        Ok(Flows { threads, read, observes })
+        Ok(Flows { threads, read, observed, published })
+    }
+}
+
+/// The objects that some instruction reaches which is `strong`.
+fn touched(program: &Program, strong: fn(&Op) -> bool) -> BTreeSet<usize> {
+    let all = program.threads.iter().flat_map(|t| &t.body).filter(|i| strong(&i.op));
+    let reached = |op: &Op| match op {
+        Op::Load { addr, .. } | Op::Store { addr, .. } | Op::Rmw { addr, .. } => Some(*addr),
+        Op::AsyncCopy(_) | Op::Tcgen05(_) | Op::Wgmma(_) | Op::Mbarrier(_) | Op::Control(_) => None,
+        multimem_op!() | register_op!() | fence_op!() | barrier_op!() | jump_op!() => None,
+        Op::Tile(_) | Op::Book(_) => None,
+    };
+    all.flat_map(|i| reached(&i.op).map_or(0..program.objects.len(), |addr| named(program, &addr))).collect()
+}
+
+/// The object that an address names; all of them if a register does.
+fn named(program: &Program, addr: &Address) -> Range<usize> {
+    match addr.base {
+        Operand::Address(symbol) => {
+            let object = program.symbols[symbol.index()].object.index();
+            object..object + 1
+        }
+        Operand::Reg(_) | Operand::Imm(_) => 0..program.objects.len(),
     }
 }
 
@@ -148,6 +176,17 @@ fn reads_strongly(op: &Op) -> bool {
     }
 }
 
+fn writes_strongly(op: &Op) -> bool {
+    match op {
+        Op::Store { order, .. } => *order != StoreOrder::Weak,
+        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => copy.reduce.is_some(),
+        Op::AsyncCopy(AsyncCopy::Remote(_)) | Op::Rmw { .. } | multimem_op!() | Op::Tile(_) => true,
+        Op::AsyncCopy(_) | Op::Tcgen05(_) | Op::Wgmma(_) => false,
+        Op::Load { .. } | Op::Mbarrier(_) | Op::Control(_) | Op::Book(_) => false,
+        register_op!() | fence_op!() | barrier_op!() | jump_op!() => false,
+    }
+}
+
 /// Objects that a load reads whose destination can decide something.
 fn deciding(program: &Program, flows: &[Flow]) -> BTreeSet<usize> {
     let mut out = BTreeSet::new();
@@ -157,12 +196,7 @@ fn deciding(program: &Program, flows: &[Flow]) -> BTreeSet<usize> {
             if !dst.iter().any(|reg| flow.is_live(pc + 1, *reg)) {
                 continue;
             }
-            match addr.base {
-                Operand::Address(symbol) => {
-                    out.insert(program.symbols[symbol.index()].object.index());
-                }
-                _ => out.extend(0..program.objects.len()),
-            }
+            out.extend(named(program, addr));
         }
     }
     out

@@ -9,7 +9,7 @@
 //!
 //! Weak accesses, asynchronous copies, tensor-core instructions, warpgroup products, mbarriers, named, warp and cluster barriers, completion
 //! groups, commits. Branches and addresses may depend on registers, and on memory that is written in order. Everything else
-//! is an [`Abstain`] with its name and line: strong accesses and atomics, `fence.sc`, allocations that wait for each other,
+//! is an [`Abstain`] with its name and line: strong loads of what is stored strongly, atomics, `fence.sc`, allocations that wait for each other,
 //! several names of one object, several grids. Where a thread asks once whether a phase is over, and goes on
 //! either way, there is a run for each answer; what the theorem says holds for each sequence of answers.
 //!

@@ -30,8 +30,8 @@ use std::collections::BTreeSet;
 const LARGER_CHECKS: (u64, u64) = (8, 2_000);
 /// The work of all launches for the coverage. A check costs about the square of the number of instructions.
 const MORE_WORK: u64 = 1 << 30;
-/// The work for one launch in which something is wrong.
-const SOON_WORK: u64 = 1 << 28;
+/// The work for one launch in which something is wrong, for each second after the first finding.
+const SOON_WORK: u64 = 1 << 25;
 /// How many times the values of parameters that decide addresses are taken where CTAs have no room.
 const ROOM: [u64; 2] = [2, 16];
 /// Most launches for the coverage.
@@ -316,12 +316,18 @@ impl Judge<'_> {
     /// Explores a program to the end, or until something is wrong and some work is done: what is wrong is not less so for what
     /// else there is.
     fn soon(&self, source: Source, limits: &Limits, telling: bool) -> Result<Explored> {
-        let soon = (SOON_WORK / price(&source)).max(1);
+        let work = SOON_WORK.saturating_mul(self.question.after_finding.as_secs());
+        let soon = (work / price(&source)).max(1);
         if soon >= limits.checks {
             return self.offered(source, limits, telling);
         }
-        let explored = self.offered(source, &Limits { checks: soon, ..*limits }, telling)?;
+        let mut explored = self.offered(source, &Limits { checks: soon, ..*limits }, telling)?;
         let open = explored.judgement.summary.bounded == Some(Bound::Checks);
+        if open && is_wrong(&explored) {
+            let ended = |v: &mut Verdict| *v = Verdict::Bounded(Bound::Ended.to_string());
+            let all = explored.judgement.verdicts.iter_mut();
+            all.filter(|v| matches!(v, Verdict::Bounded(_))).for_each(ended);
+        }
         if !open || is_wrong(&explored) || explored.judgement.is_clean() {
             return Ok(explored);
         }

@@ -7,6 +7,7 @@ use moire_explore::Limits;
 use moire_explore::judge::{Judgement, Questions};
 use moire_explore::search::Sample;
 use std::path::Path;
+use std::time::Duration;
 
 /// What is asked about every program.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +26,8 @@ pub struct Question {
     pub trips: Vec<String>,
     /// Bounds of each exploration.
     pub limits: Limits,
+    /// Processor time that an exploration goes on after its first finding.
+    pub after_finding: Duration,
 }
 
 impl Question {

@@ -1,6 +1,7 @@
 //! Verdicts in words, verdicts of several programs together, and a judgement without an exploration.
 
 use crate::exit;
+use moire_explore::Bound;
 use moire_explore::judge::{Judgement, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,6 +24,16 @@ impl Verdicts {
             other => other.word().to_owned(),
         };
         if self.0.is_empty() { vec!["rejected".to_owned()] } else { self.0.iter().map(word).collect() }
+    }
+
+    /// The verdicts in one line for people: `race, hang`, or `race (not explored to the end)`.
+    pub fn line(&self) -> String {
+        let ended = Verdict::Bounded(Bound::Ended.to_string());
+        if !self.has_finding() || !self.0.contains(&ended) {
+            return self.words().join(", ");
+        }
+        let others = Verdicts(self.0.iter().filter(|v| **v != ended).cloned().collect());
+        format!("{} ({})", others.words().join(", "), Bound::Ended)
     }
 
     /// The verdicts without reasons.
@@ -106,5 +117,12 @@ mod tests {
         assert_eq!(of(&[clean, Verdict::Race]), ["race"]);
         assert_eq!(of(&[]), ["bounded(nothing was explored)"]);
         assert_eq!(of(&[Verdict::Bounded("x".into()), Verdict::Race]), ["race", "bounded(x)"]);
+    }
+
+    #[test]
+    fn what_ends_after_a_finding_is_told_beside_it() {
+        let ended = Verdict::Bounded(Bound::Ended.to_string());
+        assert_eq!(Verdicts(vec![Verdict::Race, ended.clone()]).line(), "race (not explored to the end)");
+        assert_eq!(Verdicts(vec![ended]).line(), "bounded(not explored to the end)");
     }
 }

@@ -59,6 +59,9 @@ const FAR_WORK: u64 = 50_000;
 /// Most values that are tried one by one before a way of a guard is taken to be impossible.
 const EXHAUSTED: u64 = 128;
 
+/// The number of launches in which a guard goes one way that says that it never goes the other one.
+const MANY: usize = 48;
+
 /// Why no launch meets a goal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Impossible {
@@ -219,8 +222,16 @@ impl<'k> Cover<'k> {
                 Impossible::Tried(format!("in CTAs of {} threads", BLOCKS.map(|b| b.to_string()).join(", ")))
             }),
             [one] => self.exhausted(goal, *one, &depends),
-            _ => None,
+            _ => self.always(goal),
         }
+    }
+
+    /// Whether a guard went one way in very many launches, which differ in what it depends on. All that both ways lead to runs
+    /// elsewhere, or it is a goal of its own.
+    fn always(&self, goal: Goal) -> Option<Impossible> {
+        let Goal::Goes(pc, holds) = goal else { return None };
+        let others = self.found.iter().filter(|found| found.met.goes(pc, !holds)).count();
+        (others >= MANY).then(|| Impossible::Tried(format!("in {others} launches with different parameters")))
     }
 
     /// Whether CTAs of another size meet a goal.
@@ -319,11 +330,10 @@ impl<'k> Cover<'k> {
             depends.params.iter().filter(|p| self.params.contains(p)).map(|p| Varied::Param(p.0, p.1));
         let axes = (0..3).filter(|n| self.grid && depends.axes[*n]).map(Varied::Axis);
         let block = (self.block && depends.thread).then_some(Varied::Block);
-        let passes = !matches!(goal, Goal::Goes(..) | Goal::Chooses(..));
         let parts: Vec<(Varied, Vec<u64>)> = params
             .chain(axes)
             .chain(block)
-            .map(|part| (part, self.values(part, &depends.numbers, passes)))
+            .map(|part| (part, self.values(part, &depends.numbers, goal)))
             .collect();
         let mut out = Vec::new();
         // In turns: the work is bounded, and the last parameter may be the one.
@@ -382,8 +392,9 @@ impl<'k> Cover<'k> {
         launch
     }
 
-    /// The values of a part, in the order in which they are tried: counts of tiles first if a loop is to make more `passes`.
-    fn values(&self, part: Varied, numbers: &BTreeSet<u64>, passes: bool) -> Vec<u64> {
+    /// The values of a part, in the order in which they are tried: counts of tiles first if a loop is to make more passes, and soon if
+    /// something is to run.
+    fn values(&self, part: Varied, numbers: &BTreeSet<u64>, goal: Goal) -> Vec<u64> {
         match part {
             Varied::Axis(_) => CLUSTERS.map(u64::from).to_vec(),
             Varied::Block => BLOCKS.map(u64::from).to_vec(),
@@ -400,9 +411,13 @@ impl<'k> Cover<'k> {
                 let tiles: BTreeSet<u64> = tiles.collect();
                 let all: BTreeSet<u64> = (0..=SMALL).chain(near).chain(tiles.iter().copied()).collect();
                 let mut all: Vec<u64> = all.into_iter().collect();
-                all.sort_by_key(|v| (!(passes && tiles.contains(v)), *v));
-                let further = if passes { stepped(&self.goals.all().numbers) } else { Vec::new() };
-                all.splice(0..0, further);
+                let runs = matches!(goal, Goal::Runs(_));
+                let passes = !runs && !matches!(goal, Goal::Goes(..) | Goal::Chooses(..));
+                let early = |v: &u64| tiles.contains(v) || (3..=SMALL).contains(v);
+                all.sort_by_key(|v| (!(passes && early(v)), *v));
+                let further = if passes || runs { stepped(&self.goals.all().numbers) } else { Vec::new() };
+                let at = if runs { all.partition_point(|v| *v <= SMALL) } else { 0 };
+                all.splice(at..at, further);
                 all.truncate(VALUES);
                 all
             }

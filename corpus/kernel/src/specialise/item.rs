@@ -1,6 +1,7 @@
 //! The trace of a warp that was run ahead: its residual items, and its stores.
 
 use super::coverage::Course;
+use super::known::value::Base;
 use super::practice::Practice;
 use super::registers::Resize;
 use super::touch::{Kind, Mem, Touch};
@@ -198,6 +199,8 @@ impl Late {
 pub(crate) enum Content {
     /// A number.
     Known(u64),
+    /// A place in the memory of a parameter or a variable: so many bytes behind its start.
+    Address(Base, u64),
     /// The address an allocation of tensor memory returns.
     Allocation,
     /// The value of an ordered or atomic write; only the exploration knows it.
@@ -250,6 +253,8 @@ pub(crate) struct Trace {
     pub(crate) relaxed: BTreeSet<Mem>,
     /// The stores whose places counters hand out: the memory, the counter, the distance of two numbers, and what is added to one.
     pub(crate) ticketed: BTreeSet<(Mem, Handed)>,
+    /// Where the answers of its `clusterlaunchcontrol.try_cancel` go, in order: CTA and address of the answer, address of the mbarrier.
+    pub(crate) asks: Vec<(u32, u64, u64)>,
     /// A line with an address in tensor memory that is a number (`columns`).
     pub(crate) numbered: Option<u32>,
     /// What it ran.

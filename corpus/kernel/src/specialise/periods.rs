@@ -153,7 +153,7 @@ impl Run<'_> {
             return Some("what a counter hands out, or which lanes there are".to_owned());
         }
         let copying = |c: &Copying| (c.copied, c.committed);
-        if start.numbers != state.numbers
+        if (&start.numbers, &start.answers) != (&state.numbers, &state.answers)
             || copying(&open.copying) != copying(&warp.copying)
             || open.choices != warp.choices
         {

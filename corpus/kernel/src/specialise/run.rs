@@ -69,6 +69,18 @@ fn unread_in_both(one: &[Unread], other: &[Unread]) -> Vec<Unread> {
     one.iter().filter(|load| other.contains(load)).cloned().collect()
 }
 
+/// The larger of the counts of two arms.
+fn most(
+    mut one: BTreeMap<(usize, u64), usize>,
+    other: &BTreeMap<(usize, u64), usize>,
+) -> BTreeMap<(usize, u64), usize> {
+    for (place, n) in other {
+        let own = one.entry(*place).or_default();
+        *own = (*own).max(*n);
+    }
+    one
+}
+
 /// The tickets behind two arms that began with some: those that one arm at most has changed.
 fn of_arms(before: &Tickets, one: &Tickets, other: &Tickets) -> Tickets {
     let updates: BTreeSet<usize> = one.keys().chain(other.keys()).copied().collect();
@@ -131,7 +143,7 @@ impl<'r> Run<'r> {
     fn key(&self, state: &State, pc: usize) -> (usize, u64, u64) {
         let hash = |seed: u64| {
             let mut h = std::collections::hash_map::DefaultHasher::new();
-            (seed, state.active, &state.loads, &state.tickets).hash(&mut h);
+            (seed, state.active, &state.loads, &state.tickets, &state.answers).hash(&mut h);
             for r in &self.round().flow.live[pc] {
                 let value = &state.env[r.index()];
                 value.hash(&mut h);
@@ -535,6 +547,7 @@ impl<'r> Run<'r> {
             back: a.back || b.back,
             waited,
             behind,
+            answers: most(a.answers, &b.answers),
             numbers: in_both(&a.numbers, b.numbers),
             tickets: of_arms(&before.tickets, &a.tickets, &b.tickets),
         }
@@ -555,6 +568,7 @@ impl<'r> Run<'r> {
             }
         }
         other.alive |= one.alive;
+        other.answers = most(other.answers, &one.answers);
         other.tickets = of_arms(&state.tickets, &one.tickets, &other.tickets);
         other.loads = unread_in_both(&one.loads, &other.loads);
         other.numbers = in_both(&one.numbers, other.numbers);

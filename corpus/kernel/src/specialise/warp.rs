@@ -67,6 +67,8 @@ pub(super) struct State {
     pub(super) behind: Behind,
     /// What operations that hand out numbers have read, by their places.
     pub(super) tickets: BTreeMap<usize, Ticket>,
+    /// How often a statement has read an answer about other clusters, by its position and the address.
+    pub(super) answers: BTreeMap<(usize, u64), usize>,
     /// The numbers that registers of the items may hold, where they are known ([`Round::counting`]).
     pub(super) numbers: BTreeMap<u16, BTreeSet<u64>>,
 }
@@ -86,6 +88,7 @@ impl State {
             waited: Vec::new(),
             behind: Behind::Barriers(0),
             tickets: BTreeMap::new(),
+            answers: BTreeMap::new(),
             numbers: BTreeMap::new(),
         }
     }

@@ -214,6 +214,9 @@ pub struct InstructionDescriptor {
 }
 
 impl InstructionDescriptor {
+    /// The bits that [`InstructionDescriptor::decode`] reads (PTX ISA 9.2, 9.7.16.4.2): sparsity, majors, N, M.
+    pub const SHAPE: u32 = 1 << 2 | 1 << 15 | 1 << 16 | 0x3f << 17 | 0x1f << 24;
+
     /// Reads the fields of a kind.
     pub fn decode(bits: u32, kind: MmaKind) -> Self {
         let field = |from: u32, count: u32| u16::try_from(bits >> from & ((1 << count) - 1)).unwrap_or(0);

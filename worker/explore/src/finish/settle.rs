@@ -86,13 +86,59 @@ pub(crate) fn settle<const W: usize>(s: &mut State<'_, W>, most: u64) -> (Vec<Se
         orders.push(kept);
     }
     let hopeless = orders.iter().any(Vec::is_empty);
-    let fences = s.graph.events.iter().filter(|e| e.emitted.labels >> sets::SC & 1 == 1).count();
-    let all = fences > 1 || orders.iter().flatten().any(|t| t.ends_badly);
+    let all = fences_decide(s) || orders.iter().flatten().any(|t| t.ends_badly);
     let most = usize::try_from(most).unwrap_or(MAX_CHOICES).clamp(1, MAX_CHOICES);
     let (mut left, mut cut) = (most, false);
     choose(s, &orders, (all, false), &mut left, &mut found, &mut cut);
     cut |= untried || (large && !hopeless && (all || found.is_empty()));
     (found, cut, (most - left) as u64)
+}
+
+/// Relations that lead from an event to what comes after it in some way.
+const ONWARD: [usize; 21] = [
+    rels::PO,
+    rels::RMW,
+    rels::SYNC_API,
+    rels::ISSUE,
+    rels::TC_TRACKED,
+    rels::COPY_TRACKED,
+    rels::COVERS,
+    rels::TC_USED,
+    rels::TOKEN,
+    rels::REACHES,
+    rels::RF,
+    rels::CO,
+    rels::FR,
+    rels::SYNCBAR,
+    rels::SYNC_CLUSTER,
+    rels::SYNC_WARP,
+    rels::RENDEZVOUS,
+    rels::BAR_PHASE,
+    rels::MBAR_SYNC,
+    rels::MBAR_STEP,
+    rels::MBAR_SEEN,
+];
+
+/// Whether the order of the `fence.sc` can decide which order of a phase is allowed: one of several comes before an operation
+/// whose place in its phase is open. Otherwise one order of each phase goes with every order of the fences, since what is
+/// ordered before such an operation is the same under all of them.
+fn fences_decide<const W: usize>(s: &State<'_, W>) -> bool {
+    let events = &s.graph.events;
+    let fence = |id: &EventId| events[*id].emitted.labels >> sets::SC & 1 == 1;
+    let mut todo: Vec<EventId> = row::events(&events.present).filter(fence).collect();
+    let open = |id: EventId| {
+        matches!(events[id].mbarrier().map(|u| u.act), Some(Act::Add { .. } | Act::Wait { .. }))
+    };
+    let mut seen: BTreeSet<EventId> = todo.iter().copied().collect();
+    let several = seen.len() > 1;
+    while let Some(event) = todo.pop().filter(|_| several) {
+        if open(event) {
+            return true;
+        }
+        let next = ONWARD.iter().flat_map(|r| row::events(events.related(*r, event)));
+        todo.extend(next.filter(|id| seen.insert(*id)));
+    }
+    false
 }
 
 /// Whether the model has nothing against the pairs of a order.
@@ -287,12 +333,19 @@ fn order_matters<const W: usize>(s: &State<'_, W>, phase: &Phase) -> bool {
     if phase.arrivals < phase.expected {
         return false;
     }
-    let idle = |id: &EventId| sums(s, &[*id]).0 == 0;
     let spare: Vec<EventId> = if phase.arrivals == phase.expected {
-        phase.members.iter().copied().filter(idle).collect()
+        // No part without an arrival adds up, nor one without what comes before an arrival in its thread.
+        let arrives = |id: &&EventId| sums(s, &[**id]).0 > 0;
+        let arrivals: Vec<&EventId> = phase.members.iter().filter(arrives).collect();
+        let needed = |id: &EventId| arrivals.iter().any(|a| *a == id || po(s, *id, **a));
+        phase.members.iter().copied().filter(|id| !needed(id)).collect()
     } else {
         phase.members.clone()
     };
+    let of_sign = |sign: i64| spare.iter().all(|id| sums(s, &[*id]).1.signum() == sign);
+    if phase.arrivals == phase.expected && phase.tx == 0 && (of_sign(1) || of_sign(-1)) {
+        return false;
+    }
     if spare.len() > 16 {
         return true;
     }

@@ -3,7 +3,7 @@
 //! The checker, the oracles, the tests, the reports and the exit codes all use these words for verdicts.
 
 use crate::reduce::symmetry::Alike;
-use crate::search::{Abstain, Descents, LeafView, Limits, Sample, Summary, descend, explore};
+use crate::search::{Abstain, Descents, LeafView, Limits, Sample, Summary, Visitor, descend, explore};
 use moire_cat::Model;
 use moire_execution::leaf::{ColumnStall, End, Finding, LeafKind, Stall, Witness};
 use moire_program::ir::{Program, Quantifier};
@@ -256,7 +256,7 @@ fn reached(program: &Program, leaf: &mut dyn LeafView, open: impl Fn(usize) -> b
 
 /// Explores `program` under `model` and says what is true of all its executions.
 pub fn judge(program: &Program, model: &Model, limits: &Limits, questions: Questions) -> Judgement {
-    judge_watched(program, model, limits, questions, &mut |_| {})
+    judge_watched(program, model, limits, questions, &mut |_| ControlFlow::Continue(()))
 }
 
 /// A report of progress: the executions so far, and what is wrong in them.
@@ -271,27 +271,52 @@ pub struct Seen<'j> {
 }
 
 /// The same, with reports of progress: `watch` is called from time to time, and after each execution once something is wrong.
+/// Its `Break` ends the exploration soon, as [`crate::Bound::Ended`].
 pub fn judge_watched(
     program: &Program,
     model: &Model,
     limits: &Limits,
     questions: Questions,
-    watch: &mut dyn FnMut(Seen<'_>),
+    watch: &mut dyn FnMut(Seen<'_>) -> ControlFlow<()>,
 ) -> Judgement {
-    let (mut judge, mut executions) = (Judge::new(program, questions), 0u64);
-    let explored = explore(program, model, &[], limits, &mut |leaf: &mut dyn LeafView| {
-        executions += 1;
-        let flow = judge.leaf(leaf);
-        let hangs = judge.hang.is_some();
-        if hangs || !judge.findings.is_empty() || executions.is_multiple_of(REPORT_INTERVAL) {
-            watch(Seen { executions, hangs, findings: &judge.findings });
-        }
-        flow
-    });
+    let mut watched = Watched { judge: Judge::new(program, questions), executions: 0, watch };
+    let explored = explore(program, model, &[], limits, &mut watched);
+    let mut judge = watched.judge;
     if limits.reductions.threads {
         judge.findings = Alike::new(program).findings(program, std::mem::take(&mut judge.findings));
     }
     judge.end(explored)
+}
+
+/// A judge that reports its progress.
+struct Watched<'a> {
+    judge: Judge<'a>,
+    executions: u64,
+    watch: &'a mut dyn FnMut(Seen<'_>) -> ControlFlow<()>,
+}
+
+impl Watched<'_> {
+    fn report(&mut self) -> ControlFlow<()> {
+        let hangs = self.judge.hang.is_some();
+        (self.watch)(Seen { executions: self.executions, hangs, findings: &self.judge.findings })
+    }
+}
+
+impl Visitor for Watched<'_> {
+    fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()> {
+        self.executions += 1;
+        let flow = self.judge.leaf(leaf);
+        let wrong = self.judge.hang.is_some() || !self.judge.findings.is_empty();
+        if wrong || self.executions.is_multiple_of(REPORT_INTERVAL) {
+            // Whether it ends is asked again at once, where the exploration can say that it ended.
+            let _ = self.report();
+        }
+        flow
+    }
+
+    fn meanwhile(&mut self) -> ControlFlow<()> {
+        self.report()
+    }
 }
 
 /// The same for executions found by random descents. A fact that some of them show is found; one that none shows is not

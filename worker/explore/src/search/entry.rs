@@ -185,6 +185,7 @@ fn attempt<const W: usize>(
         limits,
         summary: Summary::default(),
         steps: 0,
+        meanwhile: 0,
         unjudged: false,
         walk: job.descents.map(Walk::new),
         visitor: &mut *job.visitor,

@@ -59,6 +59,9 @@ pub(super) enum Stop {
     Abstain(Abstain),
 }
 
+/// Consistency checks from one call of [`Visitor::meanwhile`] to the next.
+const MEANWHILE: u64 = 8;
+
 /// The next event, as the scheduler picks it.
 enum Next {
     Read(EventId),
@@ -83,6 +86,8 @@ pub(super) struct Search<'a, const W: usize> {
     pub(super) limits: &'a Limits,
     pub(super) summary: Summary,
     pub(super) steps: u64,
+    /// Checks at which the visitor is asked whether to go on.
+    pub(super) meanwhile: u64,
     /// Something was added without a choice, and the graph not judged since.
     pub(super) unjudged: bool,
     /// One alternative of each decision, drawn, instead of all.
@@ -311,6 +316,13 @@ impl<'a, const W: usize> Search<'a, W> {
         if self.summary.checks > self.limits.checks {
             self.bound(Bound::Checks);
             return Err(Stop::Bound);
+        }
+        if self.summary.checks >= self.meanwhile {
+            self.meanwhile = self.summary.checks + MEANWHILE;
+            if self.visitor.meanwhile().is_break() {
+                self.bound(Bound::Ended);
+                return Err(Stop::Bound);
+            }
         }
         let mark = self.state.enter();
         let result = self.judged();

@@ -1,8 +1,8 @@
 //! CTAs that start and exit: whose memory an instruction works on (PTX ISA 9.2, 9.7.16.5).
 //!
 //! Shared memory has the lifetime of its CTA. What the CTA issued there is over before its last thread exits (XC, XM) if some
-//! thread of it has waited for that. So the rows of facts hold these operations once they are complete. If none has
-//! waited, this engine abstains: the explorer says what is wrong.
+//! thread of it has waited for that. So the rows of facts hold these operations once they are complete. What no thread knows
+//! when the last one exits may be under way then.
 
 use crate::carrier::row;
 use crate::engine::{At, Engine, drop_record, home, knows, renew};
@@ -10,6 +10,7 @@ use crate::finding::{Kind, Stop};
 use crate::record::{Key, Object, What};
 use crate::rows;
 use crate::state::State;
+use std::collections::BTreeSet;
 
 /// How a CTA that has not started is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,15 +117,22 @@ pub(crate) fn exit(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<(
         let text = format!("CTA {} exits while columns are allocated", e.place(cta));
         e.find(Kind::Protocol, text, vec![(thread, 0)]);
     }
-    match outlived(e, s, cta).filter(|_| last) {
-        Some(line) => Err(Stop::abstain("an asynchronous operation that may outlive its CTA", line)),
-        None => Ok(()),
+    if last {
+        outlived(e, s, cta);
     }
+    Ok(())
 }
 
-/// The line of what may be under way in the shared memory of a CTA whose last thread exits.
-fn outlived(e: &Engine<'_>, s: &State, cta: usize) -> Option<u32> {
+/// Reports what may be under way in the shared memory of a CTA whose last thread exits.
+fn outlived(e: &mut Engine<'_>, s: &State, cta: usize) {
     let own = |record: &usize| e.layout.cta_of.get(e.universe.keys[*record].thread) == Some(&cta);
-    let late = rows::members(&s.live).into_iter().filter(own).find(|record| may_outlive(e, s, *record));
-    late.map(|record| e.universe.lines[record])
+    let late = rows::members(&s.live).into_iter().filter(own).filter(|record| may_outlive(e, s, *record));
+    let late: BTreeSet<(usize, u32)> =
+        late.map(|r| (e.universe.keys[r].thread, e.universe.lines[r])).collect();
+    for (thread, line) in late {
+        let name = e.thread_name(thread);
+        let text =
+            format!("what {name} issues in line {line} may be under way when CTA {} ends", e.place(cta));
+        e.find(Kind::Lifetime, text, vec![(thread, line)]);
+    }
 }

@@ -12,6 +12,7 @@ use crate::rows::{self, add, both, without};
 use crate::state::State;
 use crate::value::{Val, low};
 use moire_program::ir::{Address, Descriptor, Operand, Reg, Space, Ty};
+use std::collections::BTreeSet;
 
 /// Executes accesses of one instruction: checks each against what is there, and enters them. Returns their records.
 pub(super) fn access(
@@ -270,7 +271,24 @@ fn reached(
     Ok((whole, each))
 }
 
-/// `ld`, weak and generic.
+/// Refuses a strong access to one of these objects, which another strong access may synchronise with.
+pub(super) fn strong(
+    e: &Engine<'_>,
+    s: &State,
+    at: At<'_>,
+    addr: &Address,
+    meets: &BTreeSet<usize>,
+    what: &'static str,
+) -> Result<(), Stop> {
+    let free = meets.is_empty()
+        || e.layout.locate(address(e, s, at, addr)?, 1).is_some_and(|span| {
+            let object = e.layout.copies[span.copy].object;
+            !meets.contains(&object)
+        });
+    if free { Ok(()) } else { Err(at.abstain(what)) }
+}
+
+/// `ld`, generic: weak, or strong where nobody writes strongly. Then it synchronises with nothing.
 pub(super) fn load(
     e: &mut Engine<'_>,
     s: &mut State,

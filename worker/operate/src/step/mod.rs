@@ -27,7 +27,7 @@ use crate::rows::Rows;
 use crate::state::{Arm, Completion, State, ThreadState};
 use crate::value::{Val, each_lane};
 use moire_program::ir::{
-    Control, Goes, Instr, LoadOrder, MbarrierOp, MbarrierWait, Op, Proxy, StoreOrder, Tcgen05,
+    Control, Goes, Instr, LoadOrder, MbarrierOp, MbarrierWait, Op, Proxy, Scope, StoreOrder, Tcgen05,
 };
 use moire_program::registers::only_registers;
 use moire_program::{fence_op, multimem_op, register_op};
@@ -241,6 +241,29 @@ fn leave(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<(), Stop> {
     barrier::without(e, s, thread)
 }
 
+/// Refuses a strong load that may be one of several, for which a thread waits, and one that is none of a GPU program.
+fn asks_once(e: &Engine<'_>, s: &State, at: At<'_>, order: LoadOrder) -> Result<(), Stop> {
+    if matches!(order, LoadOrder::MmioRelaxed | LoadOrder::MmioAcquire | LoadOrder::SeqCst(_)) {
+        return Err(at.abstain("a load of a device, or of a source program"));
+    }
+    let pc = s.threads[at.thread].pc;
+    if reaches(&e.program.threads[at.thread].body, pc + 1, pc) {
+        return Err(at.abstain("a strong load in a loop, which may wait for another thread"));
+    }
+    Ok(())
+}
+
+/// The scope of a strong store.
+fn scope_of(at: At<'_>, order: StoreOrder) -> Result<Scope, Stop> {
+    match order {
+        StoreOrder::Relaxed(scope) | StoreOrder::Release(scope) => Ok(scope),
+        StoreOrder::Weak | StoreOrder::Volatile | StoreOrder::SeqCst(_) => {
+            Err(at.abstain("a store that is volatile or of a source program"))
+        }
+        StoreOrder::MmioRelaxed | StoreOrder::MmioRelease => Err(at.abstain("a store of a device")),
+    }
+}
+
 fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<Moved, Stop> {
     let moved = |goes: bool| if goes { Moved::Waited } else { Moved::Blocked };
     match &at.instr.op {
@@ -259,15 +282,17 @@ fn execute(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<Moved, Stop>
         Op::Store { order: StoreOrder::Weak, proxy: Proxy::Generic, space, ty, addr, src } => {
             memory::store(e, s, at, (*space, *ty, addr), (src, AccessKind::Plain)).map(|()| Moved::On)
         }
-        Op::Store { order, proxy: Proxy::Generic, space, ty, addr, src } if !e.flows.observes => {
-            let (StoreOrder::Relaxed(scope) | StoreOrder::Release(scope)) = *order else {
-                return Err(at.abstain("a store that is volatile or of a device"));
-            };
-            let strong = AccessKind::Strong(scope);
+        Op::Load { order, proxy: Proxy::Generic, space, ty, dst, addr } => {
+            asks_once(e, s, at, *order)?;
+            memory::strong(e, s, at, addr, &e.flows.published, "a strong load of what is written strongly")?;
+            memory::load(e, s, at, (*space, *ty, addr), dst).map(|()| Moved::On)
+        }
+        Op::Store { order, proxy: Proxy::Generic, space, ty, addr, src } => {
+            memory::strong(e, s, at, addr, &e.flows.observed, "a strong store to what is read strongly")?;
+            let strong = AccessKind::Strong(scope_of(at, *order)?);
             memory::store(e, s, at, (*space, *ty, addr), (src, strong)).map(|()| Moved::On)
         }
-        Op::Load { .. } => Err(at.abstain("a load that is strong or of another proxy")),
-        Op::Store { .. } => Err(at.abstain("a store that is strong or of another proxy")),
+        Op::Load { .. } | Op::Store { .. } => Err(at.abstain("an access of another proxy")),
         Op::Rmw { .. } => Err(at.abstain("an atomic operation")),
         multimem_op!() => Err(at.abstain("multimem")),
         Op::Fence { order, scope } => fence::fence(e, s, at, (*order, *scope)).map(|()| Moved::On),

@@ -56,6 +56,9 @@ pub(crate) struct Check {
     /// Time for explanations: the edits that mend a program or can go, the readings that a finding depends on. Verdicts need none
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub(crate) explain_time: Duration,
+    /// Processor time that an exploration goes on after its first finding; what else is wrong may be found then
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub(crate) after_finding: Duration,
     /// Let the fleet of a running coordinator explore; the same command later resumes from the last stop
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["descents", "lowered", "reduce"])]
     pub(crate) coordinator: Option<Address>,
@@ -78,6 +81,7 @@ impl Check {
             redundant: self.redundant,
             trips: self.trips.clone(),
             limits: self.limits.limits(),
+            after_finding: self.after_finding,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::args::Check;
 use super::draw::below;
+use super::patience::Patience;
 use super::progress::Progress;
 use super::spread::Fleet;
 use super::telling::Teller;
@@ -12,20 +13,23 @@ use moire_explore::Limits;
 use moire_explore::judge::{Judgement, Questions, Seen, judge_some, judge_watched};
 use moire_explore::search::{Descents, Sample};
 use moire_verdict::question::Host;
+use moire_worker::job::Cancel;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::cell::RefCell;
+use std::ops::ControlFlow;
 
 /// What judges one file.
 pub(super) struct Here<'a> {
     args: &'a Check,
     fleet: Option<&'a Fleet>,
     teller: Teller,
+    interrupt: &'a Cancel,
 }
 
 impl<'a> Here<'a> {
-    pub(super) fn new(args: &'a Check, fleet: Option<&'a Fleet>) -> Self {
-        Here { args, fleet, teller: Teller::new(args.format, args.explain_time) }
+    pub(super) fn new(args: &'a Check, fleet: Option<&'a Fleet>, interrupt: &'a Cancel) -> Self {
+        Here { args, fleet, teller: Teller::new(args.format, args.explain_time), interrupt }
     }
 }
 
@@ -45,9 +49,14 @@ impl Host for Here<'_> {
         Ok(match self.args.limits.descents {
             None => {
                 let mut progress = Progress::new(program, model);
+                let mut patience = Patience::new(self.args.after_finding);
                 let watch = &mut |seen: Seen<'_>| {
                     progress.at(seen.executions);
                     telling.then(|| self.teller.see(&source.name, program, &seen));
+                    match self.interrupt.is_cancelled() || patience.ends(&seen) {
+                        true => ControlFlow::Break(()),
+                        false => ControlFlow::Continue(()),
+                    }
                 };
                 (judge_watched(program, model, limits, questions, watch), None)
             }

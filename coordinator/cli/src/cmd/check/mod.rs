@@ -8,6 +8,7 @@ mod args;
 mod draw;
 mod files;
 mod here;
+mod patience;
 mod progress;
 mod recorded;
 mod reports;
@@ -17,6 +18,7 @@ mod telling;
 mod text;
 mod witness;
 
+use crate::interrupt::on_interrupt;
 use anyhow::{Context, Result, anyhow, bail};
 pub(crate) use args::Check;
 use args::CheckFormat;
@@ -33,8 +35,9 @@ use moire_verdict::judging::Judge;
 use moire_verdict::kernel::{self, Kernel};
 use moire_verdict::mending::Advice;
 use moire_verdict::proof;
-use moire_verdict::question::Library;
+use moire_verdict::question::{Library, Question};
 use moire_verdict::verdicts::Verdicts;
+use moire_worker::job::Cancel;
 use spread::Fleet;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -60,15 +63,9 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
     }
     let question = args.question();
     let mut patches = String::new();
-    let mut models: BTreeMap<(&str, bool), Asked> = BTreeMap::new();
-    for file in tasks.iter().filter_map(|task| task.file.as_ref().ok()) {
-        let key = (args.model.name(file), kernel::is_compiled(file));
-        if let Entry::Vacant(place) = models.entry(key) {
-            let asked = Asked::new(&question, key.0, key.1, LIBRARY)?;
-            include_notes(&asked.model).iter().for_each(|note| eprintln!("{}: note: {note}", key.0));
-            place.insert(asked);
-        }
-    }
+    let models = models(&tasks, args, &question)?;
+    let interrupt = Cancel::default();
+    on_interrupt(interrupt.clone());
     let fleet = args.coordinator.as_ref().map(|to| Fleet::new(to, &args.certs)).transpose()?;
     let answer = |task: &Task| match &task.file {
         Ok(file) => {
@@ -77,7 +74,8 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
                 Ok(launch) => launch,
                 Err(error) => return Answer::failed(file.name(), error),
             };
-            Judge { question: &question, launch, asked, host: &Here::new(args, fleet.as_ref()) }.file(file)
+            Judge { question: &question, launch, asked, host: &Here::new(args, fleet.as_ref(), &interrupt) }
+                .file(file)
         }
         Err(error) => Answer::failed(&task.path.display().to_string(), anyhow!("{error:#}")),
     };
@@ -85,7 +83,7 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
     let mut kept = Vec::new();
     let mut rows = Vec::new();
     let jobs = if args.jobs == 0 { processors() } else { args.jobs };
-    in_order(&tasks, jobs, &answer, &mut |answer| {
+    in_order(&tasks, (jobs, &interrupt), &answer, &mut |answer| {
         codes.extend(answer.codes(args.strict));
         rows.push((answer.verdicts.kinds().join(", "), answer.title()));
         if let Some(folder) = &args.witness {
@@ -106,6 +104,7 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
         }
         Ok(())
     })?;
+    codes.extend(interrupted(tasks.len() - rows.len()));
     // What a record has not is not judged.
     notes.iter().for_each(|note| eprintln!("{note}"));
     codes.extend((!notes.is_empty()).then_some(exit::INCOMPLETE));
@@ -124,6 +123,31 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
     Ok(exit::worst(codes))
 }
 
+/// The models that files are judged under, by name and whether they are compiled modules.
+fn models<'t>(
+    tasks: &'t [Task],
+    args: &'t Check,
+    question: &Question,
+) -> Result<BTreeMap<(&'t str, bool), Asked>> {
+    let mut models: BTreeMap<(&str, bool), Asked> = BTreeMap::new();
+    for file in tasks.iter().filter_map(|task| task.file.as_ref().ok()) {
+        let key = (args.model.name(file), kernel::is_compiled(file));
+        if let Entry::Vacant(place) = models.entry(key) {
+            let asked = Asked::new(question, key.0, key.1, LIBRARY)?;
+            include_notes(&asked.model).iter().for_each(|note| eprintln!("{}: note: {note}", key.0));
+            place.insert(asked);
+        }
+    }
+    Ok(models)
+}
+
+/// Says how many tasks an interrupt left, and the exit code of that.
+fn interrupted(left: usize) -> Option<u8> {
+    let left = Some(left).filter(|left| *left > 0)?;
+    eprintln!("interrupted: {} not judged", moire_coordinator::many(left, "file or kernel"));
+    Some(exit::INCOMPLETE)
+}
+
 /// Says why there is no patch.
 fn unpatched(answer: &Answer) {
     let Some(part) = answer.parts.first() else { return };
@@ -135,16 +159,17 @@ fn unpatched(answer: &Answer) {
     eprintln!("{}: no patch: {why}", answer.file);
 }
 
-/// Answers tasks on so many threads, and takes the answers in the order of the tasks.
+/// Answers tasks on so many threads, and takes the answers in the order of the tasks. None is begun after an interrupt.
 fn in_order(
     tasks: &[Task],
-    jobs: usize,
+    (jobs, interrupt): (usize, &Cancel),
     answer: &(dyn Fn(&Task) -> Answer + Sync),
     take: &mut dyn FnMut(Answer) -> Result<()>,
 ) -> Result<()> {
     let jobs = jobs.min(tasks.len());
     if jobs < 2 {
-        return tasks.iter().try_for_each(|task| take(answer(task)));
+        let begun = tasks.iter().take_while(|_| !interrupt.is_cancelled());
+        return begun.map(answer).try_for_each(take);
     }
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (send, answers) = mpsc::channel();
@@ -152,7 +177,7 @@ fn in_order(
         for _ in 0..jobs {
             let (send, next, stop) = (send.clone(), &next, &stop);
             let work = move || {
-                while !stop.load(Ordering::Relaxed) {
+                while !stop.load(Ordering::Relaxed) && !interrupt.is_cancelled() {
                     let n = next.fetch_add(1, Ordering::Relaxed);
                     let Some(task) = tasks.get(n) else { break };
                     if send.send((n, answer(task))).is_err() {

@@ -206,11 +206,11 @@ fn core(op: &Op, writes: &mut Vec<Reg>, reads: &mut Vec<Reg>) {
 /// Registers that an instruction reads, without those that are only data.
 fn wanted(op: &Op) -> Vec<Reg> {
     let (mut writes, mut reads) = (Vec::new(), Vec::new());
-    if let Op::Store { addr, src, .. } = op {
+    if let Op::Store { addr, src, ty, .. } = op {
         operand(&addr.base, &mut reads);
-        // Another warp may branch on a single word.
-        if let [one] = src.as_slice() {
-            operand(one, &mut reads);
+        // Another warp may branch on a single word, and use addresses.
+        if src.len() == 1 || ty.bytes() == 8 {
+            src.iter().for_each(|word| operand(word, &mut reads));
         }
     } else if let Op::Tcgen05(moire_program::ir::Tcgen05::Store(store)) = op {
         operand(&store.addr.base, &mut reads);

@@ -22,6 +22,8 @@ pub(crate) struct Heap {
     relaxed: BTreeSet<Mem>,
     /// How counters hand out places in a memory.
     ticketed: BTreeSet<(Mem, Handed)>,
+    /// By CTA the warps that ask for the work of other clusters, with the addresses of each answer and of its mbarrier, in order.
+    asks: BTreeMap<u32, BTreeMap<u32, Vec<(u64, u64)>>>,
     /// Numbers stored in bytes of global memory that ordered accesses touch; none if one of them is not known.
     numbers: BTreeMap<(Mem, u64, u64), Option<BTreeSet<u64>>>,
 }
@@ -36,6 +38,9 @@ impl Heap {
         self.opaque.extend(&trace.opaque);
         self.ticketed.extend(&trace.ticketed);
         self.relaxed.extend(&trace.relaxed);
+        for (cta, answer, mbarrier) in &trace.asks {
+            self.asks.entry(*cta).or_default().entry(trace.warp).or_default().push((*answer, *mbarrier));
+        }
         for (place, number) in &trace.numbers {
             let all = self.numbers.entry(*place).or_insert_with(|| Some(BTreeSet::new()));
             *all = all.take().zip(*number).and_then(|(mut all, number)| {
@@ -51,6 +56,21 @@ impl Heap {
                 all.insert((*bytes, Content::Opaque, 0, 0));
             }
         }
+    }
+
+    /// The mbarrier that tells of the answers to an address of a CTA. None if several warps ask, or several mbarriers tell.
+    pub(crate) fn told_by(&self, cta: u32, at: u64) -> Option<u64> {
+        let (_, asks) = self.asks.get(&cta)?.iter().next().filter(|_| self.asks[&cta].len() == 1)?;
+        let mut all = asks.iter().filter(|a| a.0 == at).map(|a| a.1);
+        let first = all.next()?;
+        all.all(|other| other == first).then_some(first)
+    }
+
+    /// The number among all answers to a CTA of the `n`-th one that goes to an address.
+    pub(crate) fn answer(&self, cta: u32, at: u64, n: usize) -> Option<usize> {
+        let asks = self.asks.get(&cta)?.values().next()?;
+        let mut all = asks.iter().enumerate().filter(|(_, a)| a.0 == at).map(|a| a.0);
+        all.nth(n)
     }
 
     /// The number of entries that a lookup may visit.
@@ -113,7 +133,11 @@ impl Heap {
                         let shifted = v >> (8 * (at - start)).min(63);
                         Content::Known(if bytes >= 8 { shifted } else { shifted & ((1 << (8 * bytes)) - 1) })
                     }
-                    kept @ (Content::Allocation | Content::Held) if *start == at && *length == bytes => *kept,
+                    kept @ (Content::Allocation | Content::Address(..) | Content::Held)
+                        if *start == at && *length == bytes =>
+                    {
+                        *kept
+                    }
                     _ => Content::Opaque,
                 });
             }

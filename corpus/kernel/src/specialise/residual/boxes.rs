@@ -2,10 +2,11 @@
 //!
 //! - A loaded box: `expect_tx` announces a number of bytes to its mbarrier. The copies up to the next announcement share
 //!   that number equally. If equal shares do not fit, each copy extends to the next destination.
-//! - A box that a copy loads into several CTAs, or that is told to an mbarrier of another CTA: all boxes of one tensor map have one
+//! - A box that a copy loads into several CTAs, that is told to an mbarrier of another CTA, or to one that other warps also use: all boxes of one tensor map have one
 //!   size. An mbarrier is announced as many bytes in all as copies deliver to it, which is an equation for each mbarrier.
 //!   Where they leave a choice, a copy extends to the next destination.
-//! - A stored box: the run of written bytes at its start, up to the start of the next copy.
+//! - A stored box: the run of bytes at its start that threads store to, up to the start of the next copy; of all written bytes,
+//!   if they store none there.
 
 mod shared;
 
@@ -39,11 +40,25 @@ pub(crate) fn measure(places: &[Here], traces: &mut [Vec<Placed>]) -> Result<(),
     if stores.is_empty() {
         return Ok(());
     }
-    let mut written = Touch::spread(Mem::Shared(0), Kind::Data, Vec::new());
+    let (stored, written) = written(traces);
+    for copy in &stores {
+        let run = |of: &Touch| of.ranges.iter().find(|r| r.0 <= copy.at && copy.at < r.1).map(|r| r.1);
+        let inside = run(&stored).or_else(|| run(&written));
+        let end = inside.map(|end| next(copy.at).map_or(end, |n| n.min(end)));
+        let size = end.ok_or_else(|| unknown(traces, Some(copy)))? - copy.at;
+        resize(traces, copy, size);
+    }
+    Ok(())
+}
+
+/// The bytes of shared memory that threads store to, and those that anything writes.
+fn written(traces: &[Vec<Placed>]) -> (Touch, Touch) {
+    let nothing = || Touch::spread(Mem::Shared(0), Kind::Data, Vec::new());
+    let (mut stored, mut written) = (nothing(), nothing());
     for placed in traces.iter().flatten() {
         match &placed.item {
             Item::Data { write: true, touch, .. } if matches!(touch.mem, Mem::Shared(_)) => {
-                written.ranges.extend(&touch.ranges);
+                stored.ranges.extend(&touch.ranges);
             }
             Item::Op { touches, .. } => {
                 let data = touches.iter().filter(|t| matches!(t.mem, Mem::Shared(_)));
@@ -53,15 +68,12 @@ pub(crate) fn measure(places: &[Here], traces: &mut [Vec<Placed>]) -> Result<(),
             _ => {}
         }
     }
-    written.ranges.retain(|r| r.0 < r.1);
-    written.join();
-    for copy in &stores {
-        let inside = written.ranges.iter().find(|r| r.0 <= copy.at && copy.at < r.1).map(|r| r.1);
-        let end = inside.map(|end| next(copy.at).map_or(end, |n| n.min(end)));
-        let size = end.ok_or_else(|| unknown(traces, Some(copy)))? - copy.at;
-        resize(traces, copy, size);
+    written.ranges.extend(&stored.ranges);
+    for all in [&mut stored, &mut written] {
+        all.ranges.retain(|r| r.0 < r.1);
+        all.join();
     }
-    Ok(())
+    (stored, written)
 }
 
 fn unknown(traces: &[Vec<Placed>], copy: Option<&Open>) -> Refusal {

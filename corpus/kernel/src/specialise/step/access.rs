@@ -1,5 +1,6 @@
 //! Runs ordinary loads and stores. Words that decide something keep their values; other data keeps only its footprint.
 
+use super::control::answer;
 use super::followed::operand_left;
 use super::ordered::number;
 use super::place::Place;
@@ -14,7 +15,7 @@ use crate::specialise::residual::{AGREED, strange};
 use crate::specialise::touch::{Kind, Mem, Spread, Touch};
 use crate::specialise::warp::State;
 use moire_program::ir::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The form of an access.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +72,12 @@ pub(super) fn load(
     let pc = step.state.pc;
     if decides
         && let (Mem::Shared(cta), Some(one)) = (mem, at.one(step.mask))
+        && let Some(then) = load_answer(step, access, dst, (cta, one))?
+    {
+        return Ok(then);
+    }
+    if decides
+        && let (Mem::Shared(cta), Some(one)) = (mem, at.one(step.mask))
         && let Some(then) = load_word(step, access, dst, (cta, one))?
     {
         return Ok(then);
@@ -80,6 +87,39 @@ pub(super) fn load(
     data(step, false, mem, &at, bytes)?;
     dst.iter().for_each(|r| step.set(*r, unknown.clone()));
     Ok(Then::Next)
+}
+
+/// Loads an answer of `clusterlaunchcontrol.try_cancel`, that of the last phase that this warp has waited for. `None` if it is none.
+fn load_answer(
+    step: &mut Executing<'_, '_>,
+    access: &Access,
+    dst: &[Reg],
+    (cta, at): (u32, u64),
+) -> Result<Option<Then>, Refusal> {
+    let Some(mbarrier) = step.round().heap.told_by(cta, at) else { return Ok(None) };
+    if step.round().plan.is_some() {
+        return step.abstain("an answer of `clusterlaunchcontrol` in a launch of any size");
+    }
+    let bytes = access.bytes(step)?;
+    let here = |w: &&(usize, u32, u64)| (w.1, w.2) == (cta, mbarrier);
+    let mut waits: BTreeMap<usize, usize> = BTreeMap::new();
+    step.state.waited.iter().filter(here).for_each(|w| *waits.entry(w.0).or_default() += 1);
+    // Who does not wait itself reads one answer after the other.
+    let read = step.state.answers.entry((step.state.pc, at)).or_default();
+    let last = waits.into_values().max().map_or(*read, |n| n - 1);
+    *read += 1;
+    let Some(n) = step.round().heap.answer(cta, at, last) else {
+        step.warp.out.starved = step.warp.out.starved.or(Some(step.line()));
+        return Ok(Some(Then::End));
+    };
+    let answer = answer(step, n);
+    step.warp.out.course.word(step.state.pc, None);
+    data(step, false, Mem::Shared(cta), &Lanes::Same(at), bytes)?;
+    // The number stands in the first register; the others have nothing of it.
+    for (i, reg) in dst.iter().enumerate() {
+        step.set(*reg, Val::same(if i == 0 { answer } else { 0 }));
+    }
+    Ok(Some(Then::Next))
 }
 
 /// Loads words that decide something, with one way for each value. `None` if they may hold any value.
@@ -111,6 +151,11 @@ fn load_word(
         let allocated = contents.contains(&Content::Allocation);
         let contents = if allocated { [Content::Allocation].into() } else { contents };
         let data = contents.contains(&Content::Opaque);
+        // Addresses are not told from each other, nor from numbers.
+        let address = contents.iter().any(|c| matches!(c, Content::Address(..)));
+        if address && contents.len() > 1 {
+            return Ok(None);
+        }
         // Only data of four bytes and more is told from numbers.
         let told = bytes >= 4 && step.steers();
         let held = contents.contains(&Content::Held) && (!data || told);
@@ -185,7 +230,10 @@ fn choose(
         let mut next = base.clone();
         let value = match content {
             Content::Known(v) => Val::same(*v),
-            _ => Val::Based(Base::Register(word.0), Lanes::Same(0)),
+            Content::Address(base, at) => Val::Based(*base, Lanes::Same(*at)),
+            Content::Allocation | Content::Held | Content::Opaque => {
+                Val::Based(Base::Register(word.0), Lanes::Same(0))
+            }
         };
         step.warp.set(&mut next, reg, value, step.mask);
         let mut test = None;
@@ -258,6 +306,9 @@ fn stored(
         let start = step.shared_offset(one + u64::from(bytes * i))?;
         let content = match value {
             Val::Known(l) if bytes <= 8 => l.one(step.mask).map_or(Content::Opaque, Content::Known),
+            Val::Based(base @ (Base::Param(_) | Base::Variable(_)), l) if bytes == 8 => {
+                l.one(step.mask).map_or(Content::Opaque, |at| Content::Address(*base, at))
+            }
             // What one lane hands on, such as what its atomic operation has read.
             Val::Based(Base::Register(_), _) if matches!(bytes, 4 | 8) && step.mask.is_power_of_two() => {
                 Content::Held
@@ -289,7 +340,7 @@ fn stored(
         let value = match content {
             Content::Known(v) => Operand::Imm(i128::from(v)),
             Content::Held => operand_left(step, &values[n], ty, HANDED + n)?.unwrap_or(Operand::Imm(0)),
-            Content::Allocation | Content::Opaque => Operand::Imm(strange(ty)),
+            Content::Address(..) | Content::Allocation | Content::Opaque => Operand::Imm(strange(ty)),
         };
         let space = if cta == step.warp.here.cta { Space::SharedCta } else { Space::SharedCluster };
         let order = if agreed.is_some() { StoreOrder::Relaxed(AGREED) } else { StoreOrder::Weak };

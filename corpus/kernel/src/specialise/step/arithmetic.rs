@@ -70,6 +70,9 @@ fn moved(step: &Executing<'_, '_>, mov: &Mov) -> Option<Vec<Val>> {
 fn unpacked(step: &Executing<'_, '_>, parts: &[Value], bits: u32, source: &Value) -> Option<Vec<Val>> {
     let (count, source) = (u32::try_from(parts.len()).ok()?, step.read(source));
     let width = bits / count;
+    if bits > 64 {
+        return None;
+    }
     if grows(&source) {
         let part =
             |(i, part): (u32, &Value)| part.reg().map(|_| unpacked_part(step, &source, width, (i, count)));
@@ -89,6 +92,11 @@ fn unpacked_part(step: &Executing<'_, '_>, whole: &Val, width: u32, (n, count): 
 }
 
 fn packed(step: &Executing<'_, '_>, parts: &[Value], bits: u32) -> Option<Val> {
+    // Of 128 bits only the answer about another cluster is followed, which stands in the first part.
+    if bits == 128 {
+        let all = parts.iter().all(|part| matches!(step.read(part), Val::Known(_)));
+        return all.then(|| step.read(&parts[0]));
+    }
     let width = bits / u32::try_from(parts.len()).ok()?;
     let values: Vec<Val> = parts.iter().map(|part| step.read(part)).collect();
     if values.iter().any(grows) {

@@ -54,8 +54,8 @@ pub(super) fn control(step: &mut Executing<'_, '_>, control: &Control) -> Result
         Control::TryCancel { multicast, space, addr, mbarrier } => {
             try_cancel(step, (*multicast, *space), (addr, mbarrier))
         }
-        Control::QueryCancel { ask, dst, .. } => {
-            cancelled(step, *ask, dst);
+        Control::QueryCancel { ask, dst, src } => {
+            cancelled(step, *ask, dst, *src);
             Ok(Then::Next)
         }
     }
@@ -97,26 +97,66 @@ fn try_cancel(
     for cta in step.receivers(own, multicast) {
         step.stored(cta, touch.ranges[0].0, u64::from(ANSWER), Content::Opaque)?;
     }
+    let answer = touch.ranges[0].0;
     let addr = made.touch(touch);
     let address = step.address(mbarrier);
     let barrier = step.shared(space, &address, MBARRIER_BYTES, Kind::Barrier)?;
+    for cta in step.receivers(own, multicast) {
+        step.warp.out.asks.push((cta, answer, barrier.ranges[0].0));
+    }
     let mbarrier = made.touch(barrier);
     let op = Control::TryCancel { multicast, space, addr, mbarrier };
     step.leave(Op::Control(op), made)
 }
 
 /// Runs `query_cancel`.
-fn cancelled(step: &mut Executing<'_, '_>, ask: CancelQuery, dst: &[Option<Reg>]) {
+fn cancelled(step: &mut Executing<'_, '_>, ask: CancelQuery, dst: &[Option<Reg>], src: Operand) {
     let line = step.line();
     let alone = step.round().launch.grid == step.round().launch.cluster;
-    for reg in dst.iter().flatten() {
-        let value = match ask {
-            CancelQuery::IsCanceled if alone => Val::same(0),
+    let answer = step.value(src);
+    for (n, reg) in dst.iter().enumerate().filter_map(|(n, reg)| Some((n, (*reg)?))) {
+        let axis = match ask {
+            CancelQuery::FirstCtaAxis(axis) => usize::from(axis),
+            CancelQuery::IsCanceled | CancelQuery::FirstCta => n,
+        };
+        let value = match (ask, answer.known()) {
+            (CancelQuery::IsCanceled, Some(answer)) => Val::Known(answer.map(|a| u64::from(a != 0))),
+            (_, Some(answer)) => Val::Known(answer.map(|a| first_cta(a)[axis % 3])),
+            (CancelQuery::IsCanceled, None) if alone => Val::same(0),
             _ => Val::Unknown(Why::Computed(line)),
         };
-        step.set(*reg, value);
+        step.set(reg, value);
     }
-    if alone && ask == CancelQuery::IsCanceled {
+    if answer.known().is_some() {
+        let text = format!(
+            "the first {TAKEN} times that a cluster asks for more work it gets that of a cluster behind those of the grid, then none"
+        );
+        step.note(text);
+    } else if alone && ask == CancelQuery::IsCanceled {
         step.note("no other cluster is launched: clusterlaunchcontrol finds none to cancel");
     }
+}
+
+/// How many clusters each one takes the work of.
+const TAKEN: usize = 3;
+/// Bits of a coordinate in the number that stands for an answer.
+const AXIS: u32 = 20;
+
+/// The number that stands for an answer in a register: 0 if there is no cluster left, else one more than the coordinates of the
+/// first CTA of the cluster.
+pub(super) fn answer(step: &Executing<'_, '_>, n: usize) -> u64 {
+    if n >= TAKEN {
+        return 0;
+    }
+    let (launch, here) = (step.round().launch, &step.warp.here);
+    let further = here.cluster as usize * TAKEN + n;
+    let x = u64::from(launch.grid[0]) + further as u64 * u64::from(launch.cluster[0]);
+    1 + x
+}
+
+/// The coordinates of the first CTA that an answer names.
+fn first_cta(answer: u64) -> [u64; 3] {
+    let low = (1 << AXIS) - 1;
+    let at = answer.wrapping_sub(1);
+    [at & low, at >> AXIS & low, at >> (2 * AXIS) & low]
 }

@@ -4,10 +4,14 @@ use super::loaded::{loaded, waited};
 use super::matrix::matrix_at;
 use super::{Executing, Made, Then};
 use crate::Refusal;
+use crate::ptx::{self, Sort, Statement, Sum, What, sort, sources};
 use crate::specialise::columns::FIRST_COLUMN;
 use crate::specialise::item::Content;
+use crate::specialise::known::flow::effects;
 use crate::specialise::known::value::{Base, Val, Why};
 use crate::specialise::touch::{Kind, Mem};
+use moire_isa::Value;
+use moire_isa::kinds::BinaryForm;
 use moire_program::ir::*;
 use moire_program::tensor::{InstructionDescriptor, copied_extent, factor_extent};
 
@@ -27,11 +31,25 @@ fn in_tensor(step: &mut Executing<'_, '_>, addr: &Address) -> Result<Address, Re
     step.abstain(format!("an address in tensor memory that depends on {}", step.warp.reason(&value)))
 }
 
+/// Number of the register of a product that holds the address of its first scale factors.
+const SCALES: usize = 7_000;
+
+/// Resolves the address of scale factors. CUTLASS keeps the number of the factor in a column, which the instruction descriptor
+/// repeats, in its two highest bits.
+fn scale_in_tensor(step: &mut Executing<'_, '_>, addr: &Address, n: usize) -> Result<Address, Refusal> {
+    let Address { base, offset } = in_tensor(step, addr)?;
+    let Operand::Reg(_) = base else { return Ok(Address { base, offset }) };
+    let (dst, ty) = (step.slot(n)?, Ty::B(32));
+    step.leave_op(Op::Alu { op: AluOp::And, ty, dst, a: base, b: Operand::Imm(0x3fff_ffff) })?;
+    step.note("the two highest bits of the address of scale factors are their number in a column, and no part of the address");
+    Ok(Address { base: Operand::Reg(dst), offset: offset & 0x3fff_ffff })
+}
+
 /// An address that is a number, as a residual program has it.
 fn numbered(step: &mut Executing<'_, '_>, at: u64) -> i128 {
     let line = step.line();
     step.warp.out.numbered.get_or_insert(line);
-    step.note("an address in tensor memory is a number: the only allocation of the CTA has all columns and starts at 0");
+    step.note("an address in tensor memory is a number: the only allocation of the CTA starts at 0, because no other CTA has columns beside it");
     i128::from(at & 0xffff_ffff) + FIRST_COLUMN
 }
 
@@ -120,16 +138,64 @@ fn lanes_off(step: &mut Executing<'_, '_>, mma: &mut Mma) -> Result<(), Refusal>
     Ok(())
 }
 
+/// Most statements behind one another that are followed for the bits of a value.
+const DEPTH: u32 = 8;
+
+/// A value of 32 bits of which some are open.
+#[derive(Clone, Copy)]
+struct Bits {
+    known: u32,
+    open: u32,
+}
+
+/// The bits of a value that is put together by `and` and `or`: descriptors have bits from addresses in tensor memory that tell
+/// which scale factors of a column are meant.
+fn bits(step: &Executing<'_, '_>, operand: Operand, depth: u32) -> Bits {
+    let low = |v: u64| u32::try_from(v & 0xffff_ffff).unwrap_or(0);
+    if let Some(v) = step.value(operand).known().and_then(|l| l.one(step.mask)) {
+        return Bits { known: low(v), open: 0 };
+    }
+    let open = Bits { known: 0, open: u32::MAX };
+    let (Operand::Reg(reg), Some(depth)) = (operand, depth.checked_sub(1)) else { return open };
+    let mut writers = step.round().kernel.body.iter().filter(|s| effects(s).0.contains(&reg));
+    let (Some(Statement { what: What::Plain(instr), guard: None, .. }), None) =
+        (writers.next(), writers.next())
+    else {
+        return open;
+    };
+    let (Sort::Computes(Sum::Binary(sum)), [a, b]) = (sort(instr), &sources(instr)[..]) else { return open };
+    let part = |value: &Value| match value {
+        Value::Imm(n) => Bits { known: low(n.cast_unsigned()), open: 0 },
+        value => ptx::reg(value).map_or(open, |r| bits(step, Operand::Reg(r), depth)),
+    };
+    let (a, b) = (part(a), part(b));
+    match sum.form {
+        BinaryForm::And => {
+            let may = (a.known | a.open) & (b.known | b.open);
+            Bits { known: a.known & b.known & !(a.open | b.open), open: may & (a.open | b.open) }
+        }
+        BinaryForm::Or => {
+            let known = a.known & !a.open | b.known & !b.open;
+            Bits { known, open: (a.open | b.open) & !known }
+        }
+        _ => open,
+    }
+}
+
 fn product(step: &mut Executing<'_, '_>, mma: &mut Mma, made: &mut Made) -> Result<(), Refusal> {
     mma.d = in_tensor(step, &mma.d)?;
     let ProductShape::Packed(word) = mma.shape else {
         return step.abstain("a shape that is not an instruction descriptor");
     };
-    let Operand::Imm(word) = step.number(word, "an instruction descriptor")? else {
-        return Ok(());
+    let word = match bits(step, word, DEPTH) {
+        Bits { known, open } if open & InstructionDescriptor::SHAPE == 0 => known,
+        _ => {
+            let Operand::Imm(word) = step.number(word, "an instruction descriptor")? else {
+                return Ok(());
+            };
+            u32::try_from(word).or_else(|_| step.abstain("an instruction descriptor wider than 32 bits"))?
+        }
     };
-    let word =
-        u32::try_from(word).or_else(|_| step.abstain("an instruction descriptor wider than 32 bits"))?;
     let shape = InstructionDescriptor::decode(word, mma.kind);
     mma.shape = ProductShape::Tile { m: shape.m, n: shape.n };
     // In a CTA pair, each CTA holds half of the rows of A and half of the columns of B.
@@ -146,8 +212,8 @@ fn product(step: &mut Executing<'_, '_>, mma: &mut Mma, made: &mut Made) -> Resu
         *metadata = in_tensor(step, metadata)?;
     }
     if let Some(scales) = &mut mma.scales {
-        scales.a = in_tensor(step, &scales.a)?;
-        scales.b = in_tensor(step, &scales.b)?;
+        scales.a = scale_in_tensor(step, &scales.a, SCALES)?;
+        scales.b = scale_in_tensor(step, &scales.b, SCALES + 1)?;
     }
     lanes_off(step, mma)?;
     if let EnableInput::When(guard) = mma.input {

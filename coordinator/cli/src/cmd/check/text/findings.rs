@@ -166,7 +166,7 @@ fn kinds(unwritten: &Unwritten) -> String {
 
 /// What the letter has and the profile has not, when the letter is in use.
 fn listed(profile: &Profile) -> String {
-    let mut out = format!("  under {}: {}\n", profile.name, profile.verdicts.words().join(", "));
+    let mut out = format!("  under {}: {}\n", profile.name, profile.verdicts.line());
     for u in &profile.contested {
         let places = joined(u.findings.iter().map(places).collect::<BTreeSet<_>>(), "; ");
         out += &format!(
@@ -182,7 +182,7 @@ fn listed(profile: &Profile) -> String {
 
 /// The same as one note, when the profile is in use: readings and lines. Without a difference, the verdicts by the letter.
 fn grouped_by_reading(profile: &Profile) -> String {
-    let (against, verdicts) = (&profile.against, profile.verdicts.words().join(", "));
+    let (against, verdicts) = (&profile.against, profile.verdicts.line());
     if !profile.letter_only {
         return format!("  judged under {against}; by the letter: {verdicts}\n");
     }

@@ -27,7 +27,7 @@ pub(crate) fn text(launch: &Launched, taken: &[Taken]) -> String {
         out.extend(param.decides.iter().map(says));
     }
     for other in launch.smaller.iter().chain(&launch.more) {
-        out += &format!("    {}: {}\n", other.verdicts.words().join(", "), other.command);
+        out += &format!("    {}: {}\n", other.verdicts.line(), other.command);
     }
     let loops = launch.coverage.iter().flat_map(|c| &c.loops).filter(|l| l.counts());
     let loops: Vec<String> = loops.map(trips).collect();

@@ -19,7 +19,7 @@ pub(super) use launch::{text as launch_text, uncovered};
 /// Verdict and executions to stdout, or to stderr beside a patch; errors and advice of the static rules to stderr.
 pub(super) fn print(answer: &Answer, beside_patch: bool) {
     answer.remarks.iter().for_each(|r| eprintln!("{r}"));
-    let words = answer.verdicts.words().join(", ");
+    let words = answer.verdicts.line();
     if answer.parts.is_empty() {
         return;
     }
@@ -37,7 +37,7 @@ fn body(answer: &Answer) -> String {
     let mut out = scope(answer);
     answer.parts.iter().for_each(|part| out += &findings::text(answer, part));
     for contest in &answer.contested {
-        out += &format!("  contested({}): {}\n", contest.setting, contest.verdicts.words().join(", "));
+        out += &format!("  contested({}): {}\n", contest.setting, contest.verdicts.line());
     }
     for (part, shown) in answer.parts.iter().flat_map(|p| p.executions.iter().map(move |e| (p, e))) {
         let table = show::table(&part.threads, &shown.execution);
@@ -49,7 +49,7 @@ fn body(answer: &Answer) -> String {
 /// The scope of the verdicts: executions, conditions and hangs, launch, and the parts of a clean kernel that did not run.
 fn scope(answer: &Answer) -> String {
     let mut out = String::new();
-    let options: BTreeSet<&str> = answer.verdicts.0.iter().filter_map(raised_by).collect();
+    let options: BTreeSet<&str> = answer.verdicts.0.iter().filter_map(|v| raised_by(v, answer)).collect();
     options.iter().for_each(|option| out += &format!("  {option} raises this limit\n"));
     let explored = answer.operational.as_ref().is_none_or(|o| o.explored.is_some());
     for (n, part) in answer.parts.iter().enumerate().filter(|_| explored) {
@@ -70,11 +70,12 @@ fn scope(answer: &Answer) -> String {
 }
 
 /// The option that raises the limit of a verdict.
-fn raised_by(verdict: &Verdict) -> Option<&'static str> {
+fn raised_by(verdict: &Verdict, answer: &Answer) -> Option<&'static str> {
     let Verdict::Bounded(reason) = verdict else { return None };
     match Bound::ALL.into_iter().find(|bound| bound.to_string() == *reason)? {
         Bound::Loop => Some("--loop-bound N"),
         Bound::Leaves => Some("--limit N"),
+        Bound::Ended if answer.verdicts.has_finding() => Some("--after-finding TIME"),
         _ => None,
     }
 }
@@ -95,8 +96,7 @@ pub(super) fn table(rows: &[(String, String)]) -> String {
 /// Where a part was explored, what was visited, and what is true of its conditions.
 fn explored_text(answer: &Answer, part: &Part, title: Option<String>) -> String {
     let Visited { executions, blocked, dead_ends, checks, .. } = part.visited;
-    let title =
-        title.map_or(String::new(), |title| format!("{title}, {}: ", part.verdicts.words().join(", ")));
+    let title = title.map_or(String::new(), |title| format!("{title}, {}: ", part.verdicts.line()));
     let agrees = part.second.as_ref().is_some_and(|s| s.answered == Answered::Both);
     let mut out = format!(
         "  {title}{}: {}, {blocked} blocked, {}, {}{}{}\n",

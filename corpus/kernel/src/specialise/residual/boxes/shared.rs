@@ -1,4 +1,5 @@
-//! Sizes of boxes that several CTAs share: copies with multicast, and copies told to an mbarrier of another CTA.
+//! Sizes of boxes that several CTAs or warps share: copies with multicast, copies told to an mbarrier of another CTA, and copies of
+//! several warps that are told to one mbarrier.
 
 use super::{announced, unsized_one};
 use crate::specialise::item::{Item, Placed};
@@ -29,10 +30,13 @@ struct Equation {
     times: BTreeMap<Mem, u64>,
 }
 
-/// Sets the sizes of all boxes, if some are shared by CTAs and the announcements determine them.
+/// Sets the sizes of all boxes, if some are shared by CTAs or warps and the announcements determine them.
 pub(super) fn measure(places: &[Here], traces: &mut [Vec<Placed>]) {
     let copies = copies(places, traces);
-    if copies.iter().all(|c| c.alone) {
+    let mut warps: BTreeMap<(u32, u64), usize> = BTreeMap::new();
+    let own =
+        |c: &Copy| c.told.iter().all(|place| *warps.entry(*place).or_insert(c.warp) == c.warp) && c.alone;
+    if copies.iter().all(own) {
         return;
     }
     let Some(sizes) = solved(equations(traces, &copies), &rooms(&copies)) else { return };
@@ -113,14 +117,14 @@ fn rooms(copies: &[Copy]) -> BTreeMap<Mem, u64> {
     out
 }
 
-/// Sizes that satisfy all equations. Where these leave a choice, the first map with a room gets it.
+/// Sizes that satisfy all equations. Where these leave a choice, the map with the least room gets it.
 fn solved(equations: Vec<Equation>, rooms: &BTreeMap<Mem, u64>) -> Option<BTreeMap<Mem, u64>> {
     let mut sizes: BTreeMap<Mem, u64> = BTreeMap::new();
     let maps: BTreeSet<Mem> = equations.iter().flat_map(|e| e.times.keys().copied()).collect();
     loop {
         settle(&equations, &mut sizes)?;
-        let mut open = maps.iter().filter(|m| !sizes.contains_key(m));
-        let Some((map, room)) = open.find_map(|m| Some((*m, *rooms.get(m)?))) else { break };
+        let open = maps.iter().filter(|m| !sizes.contains_key(m));
+        let Some((room, map)) = open.filter_map(|m| Some((*rooms.get(m)?, *m))).min() else { break };
         sizes.insert(map, room);
     }
     let whole = |e: &Equation| {
