@@ -124,3 +124,11 @@ fn twins_of_proved_kernels_are_wrong() {
         assert_eq!(fate(text, &model), Fate::Wrong, "{text}");
     }
 }
+
+/// 22 / 32 is two thirds until round 32: no value that is tried shows that the parity is wrong there.
+#[test]
+fn a_quotient_that_is_wrong_late_is_not_proved() {
+    let model = moire_models::load("ptx", &Variants::new()).expect("a shipped model");
+    let late = KERNELS[2].replace("mul.hi.u32 %r6, %r5, -1431655765;", "mul.hi.u32 %r6, %r5, -1342177280;");
+    assert_eq!(fate(&late, &model), Fate::Open);
+}
