@@ -3,6 +3,7 @@
 use crate::carrier::{Carrier, Carriers, Own, row};
 use crate::finding::{Condition, FINDINGS, Finding, Kind, Stop};
 use crate::flow::Flows;
+use crate::forget::Needs;
 use crate::layout::{Layout, Span};
 use crate::planted::Planted;
 use crate::record::{Key, Object, Universe, What};
@@ -14,6 +15,7 @@ use crate::trips::{Classes, Loops};
 use crate::value::Val;
 use moire_program::ir::{Address, Instr, Op, Operand, Program, RegInit};
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 /// How a program is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +47,8 @@ pub(crate) struct Engine<'a> {
     /// Threads that waited at each mbarrier so far, and threads that arrived.
     pub(crate) waiters: BTreeSet<(Object, usize)>,
     pub(crate) arrivers: BTreeSet<(Object, usize)>,
+    /// What must be known before records can be dropped. None while a first run learns which there are.
+    pub(crate) needs: Option<Rc<Needs>>,
     /// Instructions executed.
     pub(crate) steps: u64,
     /// A thread that waits has done something since this was last asked: it arrived, or called another CTA.
@@ -76,6 +80,7 @@ impl<'a> Engine<'a> {
             invalidates,
             waiters: BTreeSet::new(),
             arrivers: BTreeSet::new(),
+            needs: None,
             steps: 0,
             arrived: false,
         }
@@ -299,6 +304,12 @@ pub(crate) fn drop_record(s: &mut State, record: usize) {
         forget(s, record);
         s.live[record / 64] &= !(1 << (record % 64));
     }
+}
+
+/// Makes a record stand for what another one stands for, too: both are known where each of them is.
+pub(crate) fn join(s: &mut State, record: usize, other: usize) {
+    s.rows.meet_bit(record, other);
+    s.pending.iter_mut().for_each(|(_, vector)| vector.meet_bit(record, other));
 }
 
 /// What was known of a record is known of another one that takes its place.

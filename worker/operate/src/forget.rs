@@ -34,6 +34,13 @@ pub(crate) struct Needs {
     pub(crate) seen: (usize, usize, usize),
 }
 
+/// Drops what can be dropped, as far as it is known what that is.
+pub(crate) fn forget(e: &mut Engine<'_>, s: &mut State) {
+    if let Some(needs) = e.needs.clone() {
+        needs.apply(e, s);
+    }
+}
+
 /// What has been seen.
 pub(crate) fn seen(e: &Engine<'_>) -> (usize, usize, usize) {
     (e.universe.keys.len(), e.waiters.len(), e.arrivers.len())

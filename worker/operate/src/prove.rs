@@ -6,15 +6,16 @@
 
 use crate::engine::Engine;
 use crate::finding::{Abstain, Finding, Stop};
-use crate::forget::{Needs, registers, seen};
+use crate::forget::{Needs, forget, registers, seen};
 use crate::planted::Planted;
 use crate::run::stuck;
 use crate::state::State;
-use crate::step::{Moved, complete_oldest, peeked, step};
+use crate::step::{Moved, complete_oldest, peeked, reconverge, step};
 use crate::trips::{More, Position};
 use moire_program::ir::{Control, Op, Trips};
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
 
 /// States of the first exploration, which only learns which records there are.
 pub(crate) const WARM: usize = 400;
@@ -38,11 +39,13 @@ pub(crate) struct Explored {
 
 /// Explores until what can be dropped was computed from all records.
 pub(crate) fn prove(e: &mut Engine<'_>, states: usize, steps: u64) -> Result<Explored, Stop> {
-    explore(e, None, states.min(WARM), steps)?;
+    e.needs = None;
+    explore(e, states.min(WARM), steps)?;
     let mut unsettled = None;
     for _ in 0..ROUNDS {
-        let needs = Needs::new(e);
-        let explored = explore(e, Some(&needs), states, steps)?;
+        let needs = Rc::new(Needs::new(e));
+        e.needs = Some(Rc::clone(&needs));
+        let explored = explore(e, states, steps)?;
         // Knowledge that was dropped too early might be missing to a finding as well.
         if needs.seen == seen(e) {
             return Ok(explored);
@@ -57,7 +60,7 @@ pub(crate) fn prove(e: &mut Engine<'_>, states: usize, steps: u64) -> Result<Exp
     }
 }
 
-fn explore(e: &mut Engine<'_>, needs: Option<&Needs>, most: usize, steps: u64) -> Result<Explored, Stop> {
+fn explore(e: &mut Engine<'_>, most: usize, steps: u64) -> Result<Explored, Stop> {
     let mut out = Explored::default();
     (e.steps, e.findings) = (0, Default::default());
     let mut known: FxHashSet<u128> = FxHashSet::default();
@@ -86,9 +89,7 @@ fn explore(e: &mut Engine<'_>, needs: Option<&Needs>, most: usize, steps: u64) -
             break;
         }
         for mut state in next {
-            if let Some(needs) = needs {
-                needs.apply(e, &mut state);
-            }
+            forget(e, &mut state);
             registers(e, &mut state);
             if known.insert(state.fingerprint()) {
                 todo.push_back((state, depth + 1));
@@ -236,9 +237,13 @@ fn at_loop(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<Option<We
     let Some(instr) = e.program.threads[thread].body.get(pc) else { return Ok(None) };
     let Op::Control(Control::Repeat(_) | Control::EndRepeat) = &instr.op else { return Ok(None) };
     e.steps += 1;
+    reconverge(&mut s.threads[thread], e.has(Planted::ArmsKnow));
     let Some((number, found)) = e.loops.at(thread, pc) else {
         return Err(Stop::abstain("a loop that is not well formed", instr.line));
     };
+    if s.threads[thread].arms.iter().any(|arm| (found.start..=found.end).contains(&arm.meet)) {
+        return Err(Stop::abstain("lanes of a warp that go round a loop apart", instr.line));
+    }
     let (start, end, trips) = (found.start, found.end, found.trips.clone());
     let ahead = || Stop::abstain("a loop of a thread that runs ahead without waiting", instr.line);
     let class = e.loops.class(&trips);

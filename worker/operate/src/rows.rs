@@ -79,6 +79,15 @@ impl Rows {
         self.data.iter_mut().skip(bit / 64).step_by(self.words).for_each(|w| *w &= mask);
     }
 
+    /// Keeps a record in the rows that have another one, too.
+    pub(crate) fn meet_bit(&mut self, record: usize, other: usize) {
+        debug_assert_ne!(record, other, "two records meet");
+        let words = self.words;
+        for row in self.data.chunks_mut(words.max(1)).filter(|row| !has(row, other)) {
+            row[record / 64] &= !(1 << (record % 64));
+        }
+    }
+
     /// Puts one record in the place of another in every row.
     pub(crate) fn rename_bit(&mut self, from: usize, to: usize) {
         debug_assert_ne!(from, to, "a record takes the place of another one");

@@ -13,15 +13,17 @@
 
 use crate::answer::Answer;
 use crate::door::Answered;
+use crate::every::{Asking, every};
 use crate::input::{File, Source};
 use crate::judging::{Explored, Judge};
-use crate::kernel::{Candidate, Covering, Launched, Run, Search, Smaller, Taken};
+use crate::kernel::{Candidate, Covering, Every, Launched, Run, Search, Smaller, Taken};
 use crate::verdicts::{Verdicts, told, undecided, union};
 use anyhow::{Context, Result};
 use moire_execution::leaf::Finding;
 use moire_explore::judge::{Judgement, Verdict, flag_verdict};
 use moire_explore::{Bound, Limits};
 use moire_kernel::specialise::CHOOSER;
+use moire_program::ir::Program;
 use std::collections::BTreeSet;
 
 /// Consistency checks of a larger launch, by those of the one before, and at least.
@@ -129,14 +131,20 @@ impl Judge<'_> {
             }
             self.host.forget();
         }
+        let every = self.sized(&tried, covering, &limits)?;
         let left_out = self.given_room(&mut tried, covering, &limits)?;
         let mut more = self.covered(&mut tried, covering)?;
         more.taken.extend(left_out);
+        more.wrong = more.wrong.or(every.1);
         let Tried { explored, mut launch, unasked, .. } = tried.pop().context("a kernel has a launch")?;
         let largest = union(explored.iter().map(|e| &e.judgement.verdicts));
         let mut beside = Vec::new();
-        launch.more = more.judged;
+        (launch.more, launch.every) = (more.judged, every.0);
         launch.taken.extend(more.taken);
+        let proofs: BTreeSet<Taken> =
+            launch.every.iter_mut().flat_map(|e| std::mem::take(&mut e.taken)).collect();
+        let new: Vec<Taken> = proofs.into_iter().filter(|t| !launch.taken.contains(t)).collect();
+        launch.taken.extend(new);
         let hangs: Vec<bool> = tried.iter().map(|t| stands(t, &tried, &launch, &largest)).collect();
         for (Tried { explored, launch: smaller, .. }, hangs) in tried.into_iter().zip(hangs) {
             let command = smaller.command(&self.question.options());
@@ -161,6 +169,36 @@ impl Judge<'_> {
         let part = |(e, command)| self.part(e, Some(command), &limits, Some(file));
         answer.parts.extend(beside.into_iter().map(part));
         Ok(answer)
+    }
+
+    /// What is said of parameters that decide how often loops run, where nothing is wrong so far, and a launch with other
+    /// values of them that is wrong.
+    fn sized(
+        &self,
+        tried: &[Tried],
+        covering: Option<&Covering>,
+        limits: &Limits,
+    ) -> Result<(Vec<Every>, Option<Tried>)> {
+        let run = tried.iter().rev().find_map(|t| t.run.as_ref());
+        let (Some(covering), Some(run), false) = (covering, run, tried.iter().any(Tried::has_finding)) else {
+            return Ok((Vec::new(), None));
+        };
+        let explore = &|program: Program, most: u64| {
+            let source = covering.source(program);
+            let price = price(&source);
+            let limits = Limits { checks: (most / price).min(self.limits().checks), ..*self.limits() };
+            if limits.checks == 0 {
+                return Ok((Vec::new(), most));
+            }
+            let judgement = self.explored(source, &limits, false)?.judgement;
+            let work = judgement.summary.checks.saturating_mul(price);
+            Ok((union([&judgement.verdicts]), work))
+        };
+        let model = (self.asked.name.as_str(), &self.asked.model);
+        let (said, wrong) = every(&Asking { covering, run, model, explore })?;
+        let wrong =
+            wrong.map(|launch| self.launch(covering.candidate(launch)?, limits, false)).transpose()?;
+        Ok((said, wrong.filter(Tried::has_finding)))
     }
 
     /// Puts a launch with larger parameters in the place of the largest one, if all that is wrong there is that two CTAs store to

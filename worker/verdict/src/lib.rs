@@ -9,6 +9,7 @@
 pub mod answer;
 pub mod asked;
 pub mod door;
+mod every;
 pub mod execution;
 pub mod exit;
 pub mod finding;

@@ -142,6 +142,16 @@ pub struct Least {
 /// # Errors
 /// The reason why it does not decide the program.
 pub(crate) fn run(program: &Program, name: &str, model: &Model) -> Result<(Outcome, Settings), String> {
+    run_within(program, name, model, &Limits::default())
+}
+
+/// The same within limits.
+pub(crate) fn run_within(
+    program: &Program,
+    name: &str,
+    model: &Model,
+    limits: &Limits,
+) -> Result<(Outcome, Settings), String> {
     if name != MODEL {
         return Err(format!(
             "the operational engine has no transitions for the model {name}, only for {MODEL}"
@@ -149,7 +159,7 @@ pub(crate) fn run(program: &Program, name: &str, model: &Model) -> Result<(Outco
     }
     let settings = Settings::of(|switch| model.variant(switch))
         .map_err(|setting| format!("the operational engine has no transitions for {setting}"))?;
-    let outcome = operate(program, &settings, &Limits::default()).map_err(|e| e.to_string())?;
+    let outcome = operate(program, &settings, limits).map_err(|e| e.to_string())?;
     Ok((outcome, settings))
 }
 

@@ -103,6 +103,22 @@ fn every_verdict_names_its_launch() {
 }
 
 #[test]
+fn loops_are_proved_for_every_value_of_a_parameter() {
+    let (code, out, err) = check(&ours("every-ring.ptx"), &[]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let said = "proved for every multiple of 32 of parameter 0 from 32 up to 2147483456 (loops in lines 44 to 66, 73 to 96): ";
+    assert!(out.contains(&format!("    {said}")), "{out}");
+    // The mistake comes in the second lap, and the launch that is asked for has one round.
+    let one = ["--param", "0=32"];
+    let (code, out, err) = check(&ours("every-ring-parity.ptx"), &one);
+    assert_eq!(code, Some(11), "{out}{err}");
+    assert!(out.contains("not proved for every multiple of 32 of parameter 0 (loops in lines "), "{out}");
+    let every = &json(&ours("every-ring-parity.ptx"), &one)["launch"]["every"][0];
+    assert_eq!((&every["proved"], &every["parameter"]), (&false.into(), &"0".into()), "{every}");
+    assert!(every["why"].as_str().unwrap().contains("with 0 = 128"), "{every}");
+}
+
+#[test]
 fn ctas_of_an_assumed_launch_meet() {
     let (code, out, err) = check(&stores("%rd0"), &[]);
     assert!(code == Some(10) && out.starts_with("k.ptx: race\n"), "{out}{err}");

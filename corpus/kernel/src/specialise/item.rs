@@ -97,6 +97,10 @@ pub(crate) enum Item {
     Branch { reg: Reg, to: u32 },
     /// `bra` of the lanes outside the mask.
     Others { mask: u32, to: u32 },
+    /// `repeat N {`, of periods; the label is behind the loop.
+    Open { past: u32 },
+    /// `}`; the label is at its start.
+    Close { again: u32 },
     /// `exit`
     Exit,
     /// These lanes meet, and nothing is ordered: an exchange of registers, or an instruction of the whole warp. Lanes that run

@@ -25,6 +25,11 @@ pub struct Launch {
     pub letter: bool,
 }
 
+/// Whether a parameter is a structure.
+fn is_field(kernel: &Kernel, index: u16) -> bool {
+    kernel.params.get(usize::from(index)).is_some_and(|p| p.array)
+}
+
 impl Launch {
     /// Makes a launch of the given shape. The directives of the kernel give a missing block or cluster; a missing grid is one
     /// cluster.
@@ -52,6 +57,23 @@ impl Launch {
         };
         launch.fits(kernel)?;
         Ok(launch)
+    }
+
+    /// The launch with another value of a parameter, or of the field of one that starts at this byte.
+    #[must_use]
+    pub fn with(&self, kernel: &Kernel, (index, at): (u16, u32), value: u64) -> Launch {
+        let mut out = self.clone();
+        match is_field(kernel, index) {
+            true => out.fields.insert((index, at), value),
+            false => out.params.insert(index, value),
+        };
+        out
+    }
+
+    /// The value of a parameter, or of the field of one that starts at this byte.
+    pub fn value(&self, kernel: &Kernel, (index, at): (u16, u32)) -> Option<u64> {
+        let field = || self.fields.get(&(index, at));
+        (if is_field(kernel, index) { field() } else { self.params.get(&index) }).copied()
     }
 
     pub(super) fn fits(&self, kernel: &Kernel) -> Result<(), Refusal> {

@@ -36,6 +36,7 @@ mod columns;
 mod cover;
 mod coverage;
 mod dependent;
+mod every;
 mod goals;
 mod item;
 pub(crate) mod known;
@@ -43,6 +44,8 @@ mod lanes;
 mod launch;
 mod need;
 mod overlap;
+mod periods;
+mod plan;
 mod practice;
 mod promised;
 mod registers;
@@ -58,10 +61,12 @@ mod warp;
 pub use actual::{About, Actual};
 pub use cover::{Cover, Found, Free, Impossible};
 pub use coverage::{Class, Coverage, Loop, Met, Missed};
+pub use every::{Every, decides_addresses, every};
 pub use goals::{Goal, Goals};
 pub use item::Note;
 pub use launch::Launch;
 pub use need::Need;
+pub use plan::PERIODS;
 pub use practice::Practice;
 pub use residual::CHOOSER;
 pub use sweep::{Sweep, sweep};
@@ -76,6 +81,7 @@ use known::map::Map;
 use launch::Here;
 use moire_program::ir::Program;
 use need::{Named, Stopped};
+use plan::Plan;
 use residual::{Residue, apart, residue};
 use run::run;
 use std::cell::{OnceCell, RefCell};
@@ -189,8 +195,11 @@ pub fn lower_apart_for_any_data(kernel: &Kernel, launch: &Launch) -> Result<Apar
 }
 
 fn apart_of(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Apart, Refusal> {
-    let Ahead { map, places, residue, notes, coverage, reserve, loose } =
-        to_its_end(kernel, launch, choosing)?;
+    parted(kernel, to_its_end(kernel, launch, choosing)?)
+}
+
+fn parted(kernel: &Kernel, ahead: Ahead) -> Result<Apart, Refusal> {
+    let Ahead { map, places, residue, notes, coverage, reserve, loose } = ahead;
     let mut parts: Vec<(Program, Part)> = Vec::new();
     for warps in apart::groups(&places, &residue.items) {
         let program = residual::program(kernel, &map, &places, &residue, &warps)?;
@@ -209,7 +218,7 @@ fn apart_of(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Apart, R
 /// from `budget`.
 fn survey(kernel: &Kernel, launch: &Launch, budget: &Budget, choosing: bool) -> Result<Coverage, Stopped> {
     let named: RefCell<Option<Named>> = RefCell::default();
-    complete(|counting| ahead(kernel, launch, budget, &named, Reading { choosing, counting }))
+    complete(|counting| ahead(kernel, launch, budget, &named, Reading { choosing, counting, plan: None }))
         .map(|ahead| ahead.coverage)
         .map_err(|refusal| {
             let need = named.borrow().as_ref().and_then(|n| n.need(kernel, &refusal));
@@ -232,17 +241,21 @@ struct Ahead {
 
 /// How what only the exploration knows is read ahead of it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Reading {
+struct Reading<'p> {
     /// See [`Round::choosing`].
     choosing: bool,
     /// See [`Round::counting`].
     counting: bool,
+    /// See [`Round::plan`].
+    plan: Option<&'p Plan>,
 }
 
 /// Runs every warp of a launch that is judged ahead.
 fn to_its_end(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Ahead, Refusal> {
     let named = RefCell::default();
-    complete(|counting| ahead(kernel, launch, &Budget::new(STEPS), &named, Reading { choosing, counting }))
+    complete(|counting| {
+        ahead(kernel, launch, &Budget::new(STEPS), &named, Reading { choosing, counting, plan: None })
+    })
 }
 
 /// Runs every warp ahead. If that has no end, once more with the numbers that are stored in global memory: a loop may end
@@ -267,7 +280,7 @@ fn ahead(
     launch: &Launch,
     budget: &Budget,
     named: &RefCell<Option<Named>>,
-    Reading { choosing, counting }: Reading,
+    Reading { choosing, counting, plan }: Reading<'_>,
 ) -> Result<Ahead, Refusal> {
     launch.fits(kernel)?;
     let (flow, equal, regions) = (Flow::new(kernel), OnceCell::new(), OnceCell::new());
@@ -292,6 +305,7 @@ fn ahead(
                 named,
                 choosing,
                 counting,
+                plan,
             };
             let trace = run(&round, here.clone())?;
             next.absorb(&trace);
@@ -303,6 +317,9 @@ fn ahead(
             if let Some(line) = starved {
                 let what = "a branch or an address depends on a word of shared memory that nothing writes";
                 return Err(Refusal::Abstained { what: what.into(), line });
+            }
+            if plan.is_some() {
+                every::one_place(&mut traces)?;
             }
             columns::counted(&places, &traces)?;
             let loose = traces.iter().flat_map(|t| t.loose.iter().copied()).collect();

@@ -14,6 +14,7 @@ use super::known::arms::{moves_data, stores_shared};
 use super::known::value::{Base, Val, Why};
 use super::lanes::{awaited, late, steered};
 use super::launch::Here;
+use super::periods::Open;
 use super::practice::Practice;
 use super::residual::tidy;
 use super::step::choice::choice;
@@ -40,7 +41,7 @@ enum Progress {
 }
 
 /// Labels of jump targets, by a hash of the state that the rest of the run depends on.
-type Memo = BTreeMap<(usize, u64, u64), u32>;
+pub(super) type Memo = BTreeMap<(usize, u64, u64), u32>;
 
 /// The numbers that registers of the items may hold.
 type Numbers = BTreeMap<u16, BTreeSet<u64>>;
@@ -48,7 +49,7 @@ type Tickets = BTreeMap<usize, Ticket>;
 
 /// Runs a warp ahead in one round.
 pub(super) fn run(round: &Round<'_>, here: Here) -> Result<Trace, Refusal> {
-    Run { warp: Warp::new(round, here) }.run()
+    Run { warp: Warp::new(round, here), open: None, seen: BTreeMap::new() }.run()
 }
 
 /// Whether a statement that moves data is an access: it does more than compute.
@@ -97,8 +98,12 @@ fn in_both(one: &Numbers, mut other: Numbers) -> Numbers {
     other
 }
 
-struct Run<'r> {
-    warp: Warp<'r>,
+pub(super) struct Run<'r> {
+    pub(super) warp: Warp<'r>,
+    /// The period that is being run.
+    pub(super) open: Option<Open>,
+    /// The registers at the start of a loop, one period before a period is run.
+    pub(super) seen: BTreeMap<usize, Vec<Val>>,
 }
 
 impl<'r> Run<'r> {
@@ -178,6 +183,10 @@ impl<'r> Run<'r> {
             }
         }
         self.warp.together = outside;
+        if self.is_open(depth) {
+            let at = State::new(stop, 0, Vec::new());
+            return self.warp.abstain(&at, "a loop of any number of rounds that is left in one of them");
+        }
         if let Some(state) = &result {
             self.warp.emit(state, outside, Item::Label(end))?;
         }
@@ -236,6 +245,7 @@ impl<'r> Run<'r> {
         self.round().budget.statement()?;
         self.cover(state, statement);
         if self.round().flow.target[state.pc] {
+            self.at_head(state, memo, work.is_empty(), depth)?;
             self.round().budget.looks(2 * self.round().flow.live[state.pc].len());
             let key = self.key(state, state.pc);
             let known = memo.get(&key).copied();

@@ -20,8 +20,10 @@ use std::collections::BTreeSet;
 
 /// Values that are tried, in this order: counts, and sizes of tiles with their small multiples.
 const COUNTS: [u64; 20] = [1, 2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048];
+/// The least length of a row with which rows are taken not to overlap.
+pub(super) const APART: u64 = 128;
 /// Values that are tried for what addresses are computed from.
-const LENGTHS: [u64; 7] = [128, 256, 384, 512, 768, 1024, 2048];
+const LENGTHS: [u64; 7] = [APART, 256, 384, 512, 768, 1024, 2048];
 /// Most parameters that get a value.
 const NEEDS: usize = 64;
 /// Most launches that are run ahead.
@@ -144,22 +146,9 @@ impl Search<'_> {
 
 /// The value that a launch gives to what is needed.
 pub(super) fn value(kernel: &Kernel, launch: &Launch, need: &Need) -> Option<u64> {
-    if is_field(kernel, need) {
-        launch.fields.get(&(need.index, need.at)).copied()
-    } else {
-        launch.params.get(&need.index).copied()
-    }
+    launch.value(kernel, (need.index, need.at))
 }
 
 pub(super) fn set(kernel: &Kernel, launch: &mut Launch, need: &Need, value: u64) {
-    if is_field(kernel, need) {
-        launch.fields.insert((need.index, need.at), value);
-    } else {
-        launch.params.insert(need.index, value);
-    }
-}
-
-/// Whether it is a part of a structure.
-fn is_field(kernel: &Kernel, need: &Need) -> bool {
-    kernel.params.get(usize::from(need.index)).is_some_and(|p| p.array)
+    *launch = launch.with(kernel, (need.index, need.at), value);
 }

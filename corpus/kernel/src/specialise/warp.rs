@@ -6,11 +6,13 @@ use super::known::classes::Classes;
 use super::known::equal::Equal;
 use super::known::flow::Flow;
 use super::known::heap::Heap;
+use super::known::line::Cone;
 use super::known::map::Map;
 use super::known::region::Regions;
-use super::known::value::{Val, Why};
+use super::known::value::{Base, Val, Why};
 use super::launch::{Here, Launch};
 use super::need::Named;
+use super::plan::Plan;
 use super::registers::Behind;
 use super::touch::Mem;
 use crate::Refusal;
@@ -37,6 +39,8 @@ pub(super) struct Round<'r> {
     pub(super) choosing: bool,
     /// Whether a comparison of a word of global memory has only the answers that the numbers stored there can give.
     pub(super) counting: bool,
+    /// What the size of the launch is, if it may be any.
+    pub(super) plan: Option<&'r Plan>,
     /// The parameter that a reason named last.
     pub(super) named: &'r RefCell<Option<Named>>,
 }
@@ -134,6 +138,8 @@ pub(super) struct Warp<'r> {
     /// Choices so far.
     pub(super) choices: u32,
     pub(super) classes: Classes,
+    /// For which numbers of periods the run stands.
+    pub(super) cone: Cone,
     /// Lanes that are together.
     pub(super) together: u32,
     labels: u32,
@@ -153,6 +159,7 @@ impl<'r> Warp<'r> {
             unknown_boxes: 0,
             choices: 0,
             classes: Classes::new(round.kernel),
+            cone: Cone::Outside,
             together,
             labels: 0,
             slots: BTreeMap::new(),
@@ -229,6 +236,7 @@ impl<'r> Warp<'r> {
             Val::Unknown(Why::Computed(line)) => format!("what line {line} computes"),
             Val::Unknown(Why::Ticket { update, .. }) => format!("what line {} reads", self.line(*update)),
             Val::Unknown(Why::Unset) => "a register that was never written".into(),
+            Val::Based(Base::Line(_) | Base::Behind(_), _) => "how often a loop runs".into(),
             Val::Based(..) => "a value that only the exploration knows".into(),
             Val::Known(_) | Val::Parted(..) => "values that differ from lane to lane".into(),
         }

@@ -2,8 +2,9 @@
 
 use super::launch::reach_out;
 use crate::carrier::{Own, row};
-use crate::engine::{At, Engine, address, drop_record, renew, span};
+use crate::engine::{At, Engine, address, drop_record, join, renew, span};
 use crate::finding::{Kind, Stop};
+use crate::forget::forget;
 use crate::layout::Span;
 use crate::planted::Planted;
 use crate::record::{Access, AccessKind, Key, Object, Via, What};
@@ -29,10 +30,7 @@ pub(super) fn access(
             e.record(Key { thread: at.thread, what: what.clone(), instance: first }, at.line())?;
         if !e.mode.instances && rows::has(&s.live, record) && apart(access) {
             let other = e.record(Key { thread: at.thread, what, instance: 1 }, at.line())?;
-            if rows::has(&s.live, other) {
-                return Err(at.abstain("two copies under way into the same bytes"));
-            }
-            record = other;
+            record = spare(e, s, [record, other]);
         }
         let conflicts = both(&e.universe.conflicts[record], &s.live);
         if !rows::is_empty(&conflicts) {
@@ -63,6 +61,20 @@ pub(super) fn access(
 /// Whether a later instance of an access is known only where the earlier one is.
 fn in_order(part: AccessKind) -> bool {
     matches!(part, AccessKind::Plain | AccessKind::Strong(_) | AccessKind::Multiplied)
+}
+
+/// The record for a new instance of an access whose instances complete independently. A copy that everyone knows is
+/// forgotten. If two are left, one record stands for both: what it races with may race with one of them, and who knows it
+/// knows both.
+fn spare(e: &mut Engine<'_>, s: &mut State, [one, other]: [usize; 2]) -> usize {
+    let free = |s: &State| [other, one].into_iter().find(|record| !rows::has(&s.live, *record));
+    if free(s).is_none() {
+        forget(e, s);
+    }
+    free(s).unwrap_or_else(|| {
+        join(s, one, other);
+        other
+    })
 }
 
 /// Whether two instances of an access complete independently.

@@ -155,7 +155,7 @@ fn together(op: &Op) -> bool {
 }
 
 /// Lanes that took a branch have come to where the others are. A register has the value of each lane there.
-fn reconverge(thread: &mut ThreadState, know: bool) {
+pub(crate) fn reconverge(thread: &mut ThreadState, know: bool) {
     while thread.arms.last().is_some_and(|arm| arm.meet == thread.pc) {
         let Some(arm) = thread.arms.pop() else { return };
         let ran = std::mem::replace(&mut thread.active, arm.lanes);

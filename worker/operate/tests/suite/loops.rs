@@ -96,6 +96,20 @@ fn a_ring_is_clean_and_a_thread_that_can_be_lapped_is_named() {
     assert_eq!(found.numbers, BTreeMap::from([("K".to_owned(), vec![2])]));
 }
 
+/// Lanes that others wait for at the end of a round meet them before the next one.
+#[test]
+fn lanes_meet_at_the_end_of_a_round() {
+    let (settings, limits) = (Settings::letter(), Limits::default());
+    let one = program(include_str!("../../../../corpus/litmus/loops/ring-elected.litmus"));
+    let outcome = operate(&one, &settings, &limits).unwrap();
+    assert_eq!(outcome.words(), ["clean"].into(), "{:#?}", outcome.findings);
+    let two = program(include_str!("../../../../corpus/litmus/loops/ring-elected-two.litmus"));
+    let outcome = operate(&two, &settings, &limits).unwrap();
+    assert_eq!(outcome.words(), ["hang"].into(), "{:#?}", outcome.findings);
+    let found = counterexample(&two, &settings, &limits, &outcome).unwrap().unwrap();
+    assert_eq!(found.numbers, BTreeMap::from([("K".to_owned(), vec![2])]));
+}
+
 /// Small trip counts of the two loops of a persistent product.
 fn grid() -> impl Iterator<Item = BTreeMap<String, Vec<u32>>> {
     let counts = |t, k| BTreeMap::from([("T".to_owned(), vec![t]), ("K".to_owned(), vec![k])]);

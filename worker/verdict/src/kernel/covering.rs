@@ -10,7 +10,7 @@ use super::lowered::Candidate;
 use super::ptx::{Asked, Tried};
 use anyhow::Result;
 use moire_explore::judge::Verdict;
-use moire_kernel::specialise::{Cover, Found, Free, Goal, Impossible, Launch, Met, Need};
+use moire_kernel::specialise::{Cover, Found, Free, Goal, Impossible, Launch, Met, Need, decides_addresses};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A launch as it was run ahead.
@@ -110,8 +110,24 @@ impl Covering {
         open.then(|| self.candidate(launch).ok()).flatten()
     }
 
+    /// The kernel and its text.
+    pub(crate) fn kernel(&self) -> &moire_kernel::ptx::Kernel {
+        &self.asked.kernel
+    }
+
+    /// Whether the value of a parameter, or of a field of one, was chosen and decides no address.
+    pub(crate) fn chose(&self, place: (u16, u32)) -> bool {
+        let chosen = self.needs.iter().any(|need| (need.index, need.at) == place);
+        chosen && !decides_addresses(&self.asked.kernel, place)
+    }
+
+    /// The sources of programs of the kernel.
+    pub(crate) fn source(&self, program: moire_program::ir::Program) -> crate::input::Source {
+        self.asked.source(program)
+    }
+
     /// A launch with its programs.
-    fn candidate(&self, launch: Launch) -> Result<Candidate> {
+    pub(crate) fn candidate(&self, launch: Launch) -> Result<Candidate> {
         self.asked.candidate(Tried::new(&self.asked.kernel, launch), &self.needs)
     }
 }

@@ -158,6 +158,93 @@ pub struct Launched {
     pub coverage: Option<Covered>,
     /// What could happen for any data, where the launch was run ahead for any.
     pub any_data: Option<AnyData>,
+    /// The parameters that decide how often loops run, with a proof for every value, or why there is none.
+    pub every: Vec<Every>,
+}
+
+/// A parameter that decides how often loops run.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Every {
+    /// As the option takes it.
+    pub parameter: String,
+    /// The proof is about its multiples. 0 where no loop was told.
+    pub grain: u64,
+    /// The least value that it is about.
+    pub least: u64,
+    /// The largest value that it is about: with a larger one a number may overflow its register.
+    pub most: u64,
+    /// First and last line of each loop.
+    pub loops: Vec<[u32; 2]>,
+    /// Whether nothing is wrong for any multiple of the grain.
+    pub proved: bool,
+    /// Why there is no proof, or what is wrong.
+    pub why: Option<String>,
+    /// Programs with loops that the operational engine was asked about, and programs of single values.
+    pub programs: [usize; 2],
+    /// States that were stored.
+    pub states: usize,
+    /// Instructions that were executed.
+    pub steps: u64,
+    /// The values that the explorer was asked about, and what it says.
+    pub confirmations: Vec<EveryConfirmed>,
+    /// What a proof takes for granted: the launch names it.
+    #[serde(skip)]
+    pub(crate) taken: Vec<Taken>,
+}
+
+impl Every {
+    pub(crate) fn new((index, at): (u16, u32)) -> Self {
+        Every {
+            parameter: if at == 0 { index.to_string() } else { format!("{index}+{at}") },
+            grain: 0,
+            least: 1,
+            most: 0,
+            loops: Vec::new(),
+            proved: false,
+            why: None,
+            programs: [0, 0],
+            states: 0,
+            steps: 0,
+            confirmations: Vec::new(),
+            taken: Vec::new(),
+        }
+    }
+
+    /// Notes which loops these are.
+    pub(crate) fn about(&mut self, found: &moire_kernel::specialise::Every) {
+        (self.grain, self.most) = (found.grain, found.most);
+        self.least =
+            found.singles.iter().chain(found.classes.iter().map(|c| &c.0)).copied().min().unwrap_or(0);
+        self.loops = found.loops.iter().map(|(first, last)| [*first, *last]).collect();
+    }
+
+    /// `proved for every multiple of 64 of parameter 17 from 64 up to 2147483264 (loops in lines 603 to 646): ..`
+    pub fn text(&self) -> String {
+        let lines: Vec<String> =
+            self.loops.iter().map(|[first, last]| format!("{first} to {last}")).collect();
+        let loops =
+            if lines.is_empty() { String::new() } else { format!(" (loops in lines {})", lines.join(", ")) };
+        let values = match self.grain {
+            0 | 1 => format!("every value of parameter {}", self.parameter),
+            grain => format!("every multiple of {grain} of parameter {}", self.parameter),
+        };
+        match &self.why {
+            Some(why) => format!("not proved for {values}{loops}: {why}"),
+            None => format!(
+                "proved for {values} from {} up to {}{loops}: {} programs with loops, {} states; {} single values",
+                self.least, self.most, self.programs[0], self.states, self.programs[1]
+            ),
+        }
+    }
+}
+
+/// What the explorer says of one value.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct EveryConfirmed {
+    /// The value.
+    pub value: u64,
+    /// Its verdicts.
+    pub verdicts: Verdicts,
 }
 
 /// Another launch that was judged.

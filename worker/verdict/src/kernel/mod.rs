@@ -15,10 +15,11 @@ use anyhow::Result;
 pub use covering::Covering;
 pub(crate) use covering::{Run, Search};
 pub use launched::{
-    AnyData, Argument, Covered, Launched, Looped, Origin, Reached, Size, Smaller, Statement, Taken,
-    Uncovered, quoted,
+    AnyData, Argument, Covered, Every, EveryConfirmed, Launched, Looped, Origin, Reached, Size, Smaller,
+    Statement, Taken, Uncovered, quoted,
 };
 pub use lowered::{Candidate, Kernel};
+pub(crate) use ptx::taken;
 
 pub(crate) use source_place::source_place;
 pub use source_place::{Call, SourcePlace};

@@ -15,6 +15,7 @@ use moire_kernel::specialise::{
     Apart, Class, Goals, Launch, Missed, Need, Note, Part, Practice, Sweep, entry, lower_apart,
     lower_apart_for_any_data, sweep,
 };
+use moire_program::ir::Program;
 use moire_program::text::{Diagnostic, decode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -168,7 +169,7 @@ impl Asked {
         said.any_data = any_data.map(AnyData::new);
         let recorded = self.args.recorded.iter().flat_map(|r| &r.taken);
         let recorded: Vec<Taken> = recorded.map(|text| Taken { line: 0, text: text.clone() }).collect();
-        let source = |program| Source::new(&self.name, program, &self.text);
+        let source = |program| self.source(program);
         match lowered {
             Ok(Apart { parts, notes, coverage, reserve, loose }) => {
                 said.taken = taken(notes);
@@ -184,6 +185,11 @@ impl Asked {
             }
             Err(refusal) => Candidate::refused(refusal, source(self.kernel.program.clone()), said),
         }
+    }
+
+    /// A program of the kernel with its text.
+    pub(super) fn source(&self, program: Program) -> Source {
+        Source::new(&self.name, program, &self.text)
     }
 
     /// Whether nothing says how many threads a CTA has.
@@ -370,12 +376,13 @@ impl Asked {
             assumed: false,
             command: String::new(),
             any_data: None,
+            every: Vec::new(),
         }
     }
 }
 
 /// The first note of each text, by line. A reading of practice has all its lines.
-fn taken(notes: Vec<Note>) -> Vec<Taken> {
+pub(crate) fn taken(notes: Vec<Note>) -> Vec<Taken> {
     let relied = relied(&notes);
     let lines = |n: &Note| {
         let setting = n.practice?.setting();

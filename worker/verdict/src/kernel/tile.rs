@@ -97,6 +97,7 @@ pub(super) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
             assumed: false,
             command: String::new(),
             any_data: None,
+            every: Vec::new(),
         };
         match lower(kernel, &launch) {
             Ok(program) => {

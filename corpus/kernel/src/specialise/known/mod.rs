@@ -9,6 +9,7 @@ pub(crate) mod equal;
 pub(crate) mod flow;
 pub(super) mod heap;
 pub(crate) mod integer;
+pub(crate) mod line;
 pub(super) mod loops;
 pub(super) mod map;
 pub(super) mod region;

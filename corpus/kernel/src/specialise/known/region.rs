@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Most pairs of a place and a register that are visited.
 const VISITS: usize = 1 << 10;
 /// The end of the memory of a parameter or of a variable in global memory.
-const END: u64 = 1 << 40;
+pub(crate) const END: u64 = 1 << 40;
 
 /// Where a pointer comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

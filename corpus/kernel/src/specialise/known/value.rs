@@ -1,6 +1,7 @@
 //! Values of registers while a warp is run ahead of the exploration: known lane by lane, an offset from an address that
 //! only the exploration knows, or unknown.
 
+use super::line::Line;
 use std::rc::Rc;
 
 /// The number of lanes of a warp.
@@ -82,6 +83,10 @@ pub(crate) enum Base {
     Variable(u16),
     /// A register of the residual program.
     Register(u16),
+    /// Somewhere in the memory of a kernel parameter.
+    Behind(u16),
+    /// A number that grows with the number of rounds of a loop (`line`). The offset is a number with a sign.
+    Line(Line),
 }
 
 /// Why a value is unknown.

@@ -89,7 +89,8 @@ fn follow<'a>(
     labels: &BTreeMap<u32, usize>,
 ) -> impl Iterator<Item = usize> + use<'a> {
     let (to, goes_on) = match placed.item {
-        Item::Jump(to) => (Some(to), false),
+        Item::Jump(to) | Item::Close { again: to } => (Some(to), false),
+        Item::Open { past } => (Some(past), true),
         Item::Branch { to, .. } | Item::Others { to, .. } => (Some(to), true),
         Item::Exit => (None, placed.mask.is_some()),
         _ => (None, true),

@@ -14,6 +14,7 @@ use super::item::{Item, Late, Manner, Placed, Trace};
 use super::known::map::Map;
 use super::lanes::{self, Strand};
 use super::launch::Here;
+use super::plan::PERIODS;
 use super::touch::{Kind, Mem, Touch};
 use crate::Refusal;
 use crate::ptx::Kernel;
@@ -272,6 +273,11 @@ impl Maker<'_> {
                 let (dst, pred, mask) = (None, self.sink()?, Operand::Imm(i128::from(*lanes)));
                 self.push(guard, Op::Control(Control::Elect { dst, pred, mask }), line);
             }
+            Item::Open { .. } => {
+                let trips = Trips::Free { name: PERIODS.to_owned(), least: 0, less: 0 };
+                self.push(guard, Op::Control(Control::Repeat(trips)), line);
+            }
+            Item::Close { .. } => self.push(guard, Op::Control(Control::EndRepeat), line),
             Item::Exit => self.push(guard, Op::Exit, line),
             Item::Differ(touch) => {
                 // An address before the start of every object, so the exploration abstains.

@@ -12,6 +12,7 @@ pub(crate) fn items(mut all: Vec<Placed>) -> Vec<Placed> {
             .iter()
             .filter_map(|p| match p.item {
                 Item::Jump(to) | Item::Branch { to, .. } | Item::Others { to, .. } => Some(to),
+                Item::Open { past: to } | Item::Close { again: to } => Some(to),
                 _ => None,
             })
             .collect();

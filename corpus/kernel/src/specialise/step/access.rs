@@ -97,6 +97,9 @@ fn load_answer(
     (cta, at): (u32, u64),
 ) -> Result<Option<Then>, Refusal> {
     let Some(mbarrier) = step.round().heap.told_by(cta, at) else { return Ok(None) };
+    if step.round().plan.is_some() {
+        return step.abstain("an answer of `clusterlaunchcontrol` in a launch of any size");
+    }
     let bytes = access.bytes(step)?;
     let here = |w: &&(usize, u32, u64)| (w.1, w.2) == (cta, mbarrier);
     let mut waits: BTreeMap<usize, usize> = BTreeMap::new();

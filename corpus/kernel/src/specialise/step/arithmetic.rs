@@ -5,6 +5,7 @@ use super::lanes::{shuffled, voted};
 use crate::ptx::{Sum, sources};
 use crate::specialise::known::alu::{self, Int};
 use crate::specialise::known::integer;
+use crate::specialise::known::line::grows;
 use crate::specialise::known::map::SHARED_WINDOW;
 use crate::specialise::known::value::{Base, Lanes, Val, Why};
 use moire_isa::kinds::{BinaryForm, Cmp, Join, Num, To, WindowSpace};
@@ -67,16 +68,27 @@ fn moved(step: &Executing<'_, '_>, mov: &Mov) -> Option<Vec<Val>> {
 }
 
 fn unpacked(step: &Executing<'_, '_>, parts: &[Value], bits: u32, source: &Value) -> Option<Vec<Val>> {
-    let width = bits / u32::try_from(parts.len()).ok()?;
-    let Val::Known(all) = step.read(source) else { return None };
+    let (count, source) = (u32::try_from(parts.len()).ok()?, step.read(source));
+    let width = bits / count;
     if bits > 64 {
         return None;
     }
+    if grows(&source) {
+        let part =
+            |(i, part): (u32, &Value)| part.reg().map(|_| unpacked_part(step, &source, width, (i, count)));
+        return Some((0..).zip(parts).filter_map(part).collect());
+    }
+    let Val::Known(all) = source else { return None };
     let shift = |i: usize| width.saturating_mul(u32::try_from(i).unwrap_or(64)).min(63);
     let cut = Int { bits: width.clamp(1, 64), signed: false };
     let part =
         |(i, part): (usize, &Value)| part.reg().map(|_| Val::Known(all.map(|v| cut.cut(v >> shift(i)))));
     Some(parts.iter().enumerate().filter_map(part).collect())
+}
+
+fn unpacked_part(step: &Executing<'_, '_>, whole: &Val, width: u32, (n, count): (u32, u32)) -> Val {
+    let part = step.forms().unpacked(whole, width, n, count);
+    part.unwrap_or(Val::Unknown(Why::Computed(step.line())))
 }
 
 fn packed(step: &Executing<'_, '_>, parts: &[Value], bits: u32) -> Option<Val> {
@@ -86,6 +98,10 @@ fn packed(step: &Executing<'_, '_>, parts: &[Value], bits: u32) -> Option<Val> {
         return all.then(|| step.read(&parts[0]));
     }
     let width = bits / u32::try_from(parts.len()).ok()?;
+    let values: Vec<Val> = parts.iter().map(|part| step.read(part)).collect();
+    if values.iter().any(grows) {
+        return step.forms().packed(&values, width);
+    }
     let cut = Int { bits: width.clamp(1, 64), signed: false };
     let mut total = Lanes::Same(0);
     for (i, part) in parts.iter().enumerate() {
@@ -119,6 +135,7 @@ fn answer(step: &Executing<'_, '_>, setp: &Setp) -> Option<Lanes> {
     let t = Int::of(setp.ty)?;
     let (cmp, equality) = (setp.cmp, matches!(setp.cmp, Cmp::Eq | Cmp::Ne));
     match (&step.read(&setp.a), &step.read(&setp.b)) {
+        (a, b) if grows(a) || grows(b) => step.forms().compared(cmp, t, a, b),
         (Val::Known(a), Val::Known(b)) => {
             alu::compare(cmp, t, 0, 0)?;
             Some(a.zip(b, |a, b| u64::from(alu::compare(cmp, t, a, b).unwrap_or(false))))
@@ -160,6 +177,10 @@ fn chosen(step: &Executing<'_, '_>, selp: &Selp) -> Option<Val> {
 fn computed(step: &Executing<'_, '_>, instr: &Instr, sum: Sum<'_>) -> Option<Val> {
     integer::operands(sum)?;
     let args: Vec<Val> = sources(instr).iter().map(|value| step.read(value)).collect();
+    if args.iter().any(grows) {
+        let unknown = Val::Unknown(Why::Computed(step.line()));
+        return Some(step.forms().computed(sum, &args).unwrap_or(unknown));
+    }
     if let Some(v) = integer::shifted_base(sum, &args) {
         return Some(v);
     }

@@ -187,6 +187,10 @@ pub(super) fn tensormap(step: &mut Executing<'_, '_>, op: &ProxyOrder) -> Result
 
 /// Bits of the place of a box that its coordinates decide.
 const PLACE_BITS: u32 = 39;
+/// Bits of the bytes of a box: far enough apart for any of them.
+const BOX_BITS: u32 = 20;
+/// The place of a box whose coordinates are different each time. All boxes of its tensor map are put there (`every`).
+pub(in crate::specialise) const SOME_BOX: u64 = 1 << (PLACE_BITS + 1 + BOX_BITS);
 
 /// The place of a box, different for each map and each choice of coordinates: a hash of them, so that two boxes get one
 /// place once in 2^39 pairs. A box with an unknown coordinate gets a place of its own. No race can be about it.
@@ -208,6 +212,7 @@ fn boxed(step: &mut Executing<'_, '_>, tensor: &TensorBox) -> Result<(Mem, u64),
     let known: Option<Vec<u64>> = tensor.coordinates.iter().map(one).collect();
     let place = match known {
         Some(all) => all.iter().fold(0, |at, c| mixed(at ^ (c & 0xffff_ffff))) >> (64 - PLACE_BITS),
+        None if step.round().plan.is_some() => SOME_BOX >> BOX_BITS,
         None => {
             step.note(
                 "a coordinate of a tensor map is unknown: it is assumed that no other box overlaps this one",
@@ -217,8 +222,7 @@ fn boxed(step: &mut Executing<'_, '_>, tensor: &TensorBox) -> Result<(Mem, u64),
             1 << PLACE_BITS | warp << 16 | step.warp.unknown_boxes & 0xffff
         }
     };
-    // Far enough apart for any box.
-    Ok((Mem::Boxes(which), place << 20))
+    Ok((Mem::Boxes(which), place << BOX_BITS))
 }
 
 /// Mixes the bits of a number (splitmix64, Steele, Lea, Flood, OOPSLA 2014).

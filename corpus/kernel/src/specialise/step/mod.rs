@@ -8,7 +8,7 @@ mod arithmetic;
 mod barrier;
 pub(super) mod choice;
 mod control;
-mod copies;
+pub(super) mod copies;
 mod followed;
 mod instruction;
 mod lanes;
@@ -17,7 +17,7 @@ mod matrix;
 mod moves;
 mod operand;
 mod ordered;
-mod place;
+pub(super) mod place;
 mod plain;
 mod remote;
 mod small;
@@ -26,6 +26,7 @@ mod tensor;
 mod warpgroup;
 
 use super::item::{Content, Item, Note, Stored};
+use super::known::line::Forms;
 use super::known::value::Val;
 use super::practice::Practice;
 use super::touch::{Mem, Touch};
@@ -69,6 +70,11 @@ impl Made {
 impl<'r> Executing<'_, 'r> {
     pub(super) fn round(&self) -> &'r Round<'r> {
         self.warp.round
+    }
+
+    /// Arithmetic on numbers that grow.
+    pub(super) fn forms(&self) -> Forms<'r> {
+        Forms { cone: self.warp.cone, mask: self.mask, reach: self.round().plan.map(|p| &p.reach) }
     }
 
     /// The same statement by some of the lanes.

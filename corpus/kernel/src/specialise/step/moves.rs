@@ -10,6 +10,7 @@ use crate::ptx::{self, Statement, Updated};
 use crate::specialise::item::Manner;
 use crate::specialise::known::alu::Int;
 use crate::specialise::known::flow::effects;
+use crate::specialise::known::line::Line;
 use crate::specialise::known::map::{LOCALS, PARAMS};
 use crate::specialise::known::value::{Base, Lanes, Val, Why, lanes};
 use moire_isa::kinds::{self, MatrixShape, StoreOrder};
@@ -176,15 +177,16 @@ fn parameter(step: &Executing<'_, '_>, at: u64, size: u64) -> Val {
     let inside = at - step.round().map.params[n];
     let cut = Int { bits: u32::try_from(8 * size).unwrap_or(64).clamp(1, 64), signed: false };
     let within = u32::try_from(inside).unwrap_or(u32::MAX);
+    let number = |v: u64| grown(step, (index, within), size, v);
     if let Some(v) = step.round().launch.fields.get(&(index, within)) {
-        return Val::same(cut.cut(*v));
+        return number(cut.cut(*v));
     }
     let actual = &step.round().launch.actual;
     if let Some((memory, offset)) = actual.pointers.get(&(index, within)).filter(|_| size == 8) {
         return Val::Based(Base::Param(*memory), Lanes::Same(*offset));
     }
     match step.round().launch.params.get(&index) {
-        Some(v) => Val::same(if inside >= 8 { 0 } else { cut.cut(v >> (8 * inside)) }),
+        Some(v) => number(if inside >= 8 { 0 } else { cut.cut(v >> (8 * inside)) }),
         None if actual.points(index, within, size) => Val::Unknown(Why::Computed(step.line())),
         None if actual.bytes.contains_key(&index) => {
             actual.number(index, within, size).map_or(Val::Unknown(Why::Param(index, within)), Val::same)
@@ -194,6 +196,24 @@ fn parameter(step: &Executing<'_, '_>, at: u64, size: u64) -> Val {
         }
         None => Val::Unknown(Why::Param(index, within)),
     }
+}
+
+/// The number in so many bytes of a parameter, which may be that of a launch of any size.
+fn grown(step: &Executing<'_, '_>, (index, within): (u16, u32), bytes: u64, v: u64) -> Val {
+    let Some(plan) = step.round().plan.filter(|p| p.place.0 == index && p.place.1 <= within) else {
+        return Val::same(v);
+    };
+    let (line, below) = (Line { turn: 0, size: plan.step }, within - plan.place.1);
+    if below == 0 {
+        let bits = u32::try_from(8 * bytes).unwrap_or(64).clamp(1, 64);
+        plan.reach.note(step.warp.cone, line, i128::from(v), bits);
+        return Val::Based(Base::Line(line), Lanes::Same(v));
+    }
+    // The number does not reach the bytes above it.
+    if below < 8 {
+        plan.reach.note(step.warp.cone, line, i128::from(plan.base), 8 * below);
+    }
+    Val::same(v)
 }
 
 /// The matrices that a warp loads or stores.

@@ -3,10 +3,14 @@
 use super::Executing;
 use crate::Refusal;
 use crate::specialise::known::map::{LOCALS, PARAMS, RANK_SHIFT, SHARED_WINDOW};
-use crate::specialise::known::region::Regions;
+use crate::specialise::known::region::{END, Regions};
 use crate::specialise::known::value::{Base, Lanes, Val, Why, lanes};
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::Space;
+
+/// The place of a copy whose address is another one each time. All else that touches this memory is put there, too
+/// (`every`).
+pub(in crate::specialise) const SOMEWHERE: u64 = END / 2;
 
 /// The memory that the addresses of lanes name.
 #[derive(Clone, Debug)]
@@ -35,6 +39,9 @@ impl Executing<'_, '_> {
 
     /// The bytes among which those of an access are whose address data decides.
     pub(super) fn somewhere(&self, value: &Val) -> Option<(Mem, u64, u64)> {
+        if let Val::Based(Base::Behind(n), _) = value {
+            return Some((Mem::Param(*n), 0, END));
+        }
         let Val::Unknown(Why::Loaded(_) | Why::Computed(_) | Why::Ticket { .. }) = value else { return None };
         let (mem, start, end) = *self.regions().of.get(&self.state.pc)?;
         let mem = self.round().launch.actual.memory(mem);
@@ -72,6 +79,9 @@ impl Executing<'_, '_> {
             Val::Known(l) => l,
             Val::Based(Base::Param(n), l) if space != Space::SharedCta => {
                 return Ok(Place::In(Mem::Param(*n), l.clone()));
+            }
+            Val::Based(Base::Behind(n), _) if space != Space::SharedCta => {
+                return Ok(Place::In(Mem::Param(*n), Lanes::Same(SOMEWHERE)));
             }
             Val::Based(Base::Variable(n), l) if space != Space::SharedCta => {
                 return Ok(Place::In(Mem::Variable(*n), l.clone()));

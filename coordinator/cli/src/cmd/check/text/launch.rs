@@ -34,6 +34,7 @@ pub(crate) fn text(launch: &Launched, taken: &[Taken]) -> String {
     if !loops.is_empty() {
         out += &format!("    trip counts: {}\n", brief(&loops));
     }
+    out.extend(launch.every.iter().map(|every| format!("    {}\n", every.text())));
     out.extend(launch.parts.iter().filter(|p| p.len() > 1).map(|p| alike(p)));
     out.extend(launch.any_data.iter().map(any_data));
     for Taken { line, text } in taken.iter().take(LISTED) {
