@@ -139,8 +139,8 @@ fn uses<'a>(paths: &[&'a Path]) -> Vec<Use<'a>> {
 
 impl Scene<'_> {
     /// All ways in which the allocators can have worked, given how each path ends.
-    pub(super) fn allocations(&self) -> Result<Vec<Phases>, Refusal> {
-        let all = uses(self.paths);
+    pub(super) fn allocations(&self, paths: &[&Path]) -> Result<Vec<Phases>, Refusal> {
+        let all = uses(paths);
         if all.is_empty() {
             return Ok(vec![Phases::default()]);
         }

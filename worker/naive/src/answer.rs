@@ -4,8 +4,9 @@ use super::Search;
 use super::allocator::wrongs;
 use super::barriers::Phases;
 use super::event::{Path, Stop, VEIL};
+use super::graph::Graph;
 use super::history::Histories;
-use super::judge::{Execution, Graph};
+use super::judge::Execution;
 use super::pairs::{Pairs, members};
 use super::scene::Scenery;
 use moire_cat::vocabulary::rels;
@@ -55,7 +56,7 @@ impl Search<'_> {
         let complete = paths.iter().all(|p| p.stop == Stop::Done);
         let mut flags: BTreeSet<String> =
             e.flags.keys().map(|c| self.judge.model().checks()[*c].name.clone()).collect();
-        flags.extend(past.values().flat_map(|h| &h.flags).map(|f| (*f).to_owned()));
+        flags.extend(past.values().flat_map(|h| h.flags()).map(|f| (*f).to_owned()));
         flags.extend(paths.iter().flat_map(|p| &p.flags).map(|f| (*f).to_owned()));
         let effects = scenery.nodes[..scenery.base].iter().filter_map(|n| n.event?.effect.as_ref());
         flags.extend(effects.flat_map(|e| &e.flags).map(|f| (*f).to_owned()));

@@ -14,8 +14,8 @@ use super::event::{Barrier, Path, Refusal, Stop};
 use super::exchange::{Answer, Circle, Form, Gift, answer, takes_part};
 use super::space::Memory;
 use moire_program::ir::{BarRed, Op, Operand, Program};
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// Most ways to deal out the uses of one barrier that are looked at, and most combinations of the ways of all barriers.
 const WAYS: usize = 1 << 18;
@@ -41,17 +41,19 @@ pub(super) struct Phases {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+pub(super) enum Kind {
     Named,
     Cluster,
     Warp,
     Exchange(Form),
 }
 
-type Object = (Kind, usize, u128, Option<u32>);
+/// A barrier: its kind, the first thread of its CTA, cluster or warp, its number or mask, and its instance.
+pub(super) type Object = (Kind, usize, u128, Option<u32>);
 
+/// One use of a barrier.
 #[derive(Clone, Copy, Debug)]
-struct Use {
+pub(super) struct Use {
     at: At,
     arrives: bool,
     waits: bool,
@@ -59,47 +61,57 @@ struct Use {
     stuck: bool,
     count: Option<u128>,
     reduces: Option<(BarRed, bool, u128)>,
-    /// Lanes that arrive.
+    /// Lanes that arrive: one bit each.
     lanes: u32,
     /// At an exchange: what they give, and the answer they assume.
     gives: Option<(Circle, Gift, Answer)>,
 }
 
-/// A cache: by the uses of a named barrier and the threads that are done, the ways to deal out these uses.
-pub(super) type Dealt = RefCell<BTreeMap<String, Vec<Phases>>>;
-
-/// The threads and paths of one candidate.
+/// What all candidates of a program have in common.
 pub(super) struct Scene<'a> {
     pub(super) program: &'a Program,
     pub(super) memory: &'a Memory<'a>,
-    pub(super) paths: &'a [&'a Path],
     pub(super) readings: Readings,
-    pub(super) dealt: &'a Dealt,
 }
 
 impl Scene<'_> {
-    /// All assignments of phases, given how each path ends.
-    pub(super) fn phases(&self) -> Result<Vec<Phases>, Refusal> {
+    /// All assignments of phases of these paths. `ways`: those of each barrier.
+    pub(super) fn phases(&self, paths: &[&Path], ways: &[Rc<Vec<Phases>>]) -> Result<Vec<Phases>, Refusal> {
         let mut out = vec![Phases::default()];
-        for (object, uses) in self.objects() {
-            if object.0 == Kind::Named && uses.iter().any(|u| u.count != uses[0].count) {
-                return Err(Refusal::Unsupported("a barrier whose arrivals name different counts".into()));
-            }
-            let ways = match object.0 {
-                Kind::Named => self.named(object, &uses)?,
-                Kind::Cluster | Kind::Warp | Kind::Exchange(_) => {
-                    self.in_turn(object, &uses).into_iter().collect()
-                }
-            };
+        for ways in ways {
             if out.len().saturating_mul(ways.len()) > WAYS {
                 return Err(Refusal::TooMany("combinations of barrier phases"));
             }
             out = out.iter().flat_map(|a| ways.iter().map(move |b| a.joined(b))).collect();
         }
-        let ways = self.allocations()?;
+        let ways = self.allocations(paths)?;
         out = out.iter().flat_map(|a| ways.iter().map(move |b| a.joined(b))).collect();
         out.retain(|phases| self.passable(phases));
         Ok(out)
+    }
+
+    /// All assignments of the uses of one barrier to phases. `done`: threads at their exit; only those that the barrier
+    /// concerns matter.
+    pub(super) fn ways(&self, object: Object, uses: &[Use], done: &[bool]) -> Result<Vec<Phases>, Refusal> {
+        match object.0 {
+            _ if uses.is_empty() => Ok(vec![Phases::default()]),
+            Kind::Named if uses.iter().any(|u| u.count != uses[0].count) => {
+                Err(Refusal::Unsupported("a barrier whose arrivals name different counts".into()))
+            }
+            Kind::Named => self.deal(object, uses, done),
+            Kind::Cluster | Kind::Warp | Kind::Exchange(_) => {
+                Ok(self.in_turn(object, uses, done).into_iter().collect())
+            }
+        }
+    }
+
+    /// Whether a thread may take part in the phases of a barrier, or keep them from being complete.
+    pub(super) fn concerns(&self, (kind, first, ..): Object, t: usize) -> bool {
+        match kind {
+            Kind::Named => self.memory.cta[t] == first,
+            Kind::Cluster => self.same_cluster(t, first),
+            Kind::Warp | Kind::Exchange(_) => self.same_warp(t, first),
+        }
     }
 
     /// Whether the waits can be passed one after another. Before a wait is passed, every arrival it needs has passed the
@@ -121,49 +133,48 @@ impl Scene<'_> {
         }
     }
 
-    fn objects(&self) -> BTreeMap<Object, Vec<Use>> {
+    /// What a path of a thread does to each barrier.
+    pub(super) fn uses(&self, t: usize, path: &Path) -> BTreeMap<Object, Vec<Use>> {
         let mut out: BTreeMap<Object, Vec<Use>> = BTreeMap::new();
-        for (t, path) in self.paths.iter().enumerate() {
-            for (i, event) in path.events.iter().enumerate() {
-                let Some(barrier) = &event.barrier else { continue };
-                let stuck = path.stop == Stop::AtBarrier && i + 1 == path.events.len();
-                let lanes = event.lanes.count_ones();
-                let mut this = Use {
-                    at: (t, i),
-                    arrives: true,
-                    waits: true,
-                    stuck,
-                    count: None,
-                    reduces: None,
-                    lanes,
-                    gives: None,
-                };
-                let object = match barrier {
-                    Barrier::Named { id, instance, count, waits, reduces } => {
-                        (this.waits, this.count, this.reduces) = (*waits, *count, *reduces);
-                        (Kind::Named, self.memory.cta[t], *id, *instance)
-                    }
-                    Barrier::ClusterArrive => {
-                        this.waits = false;
-                        (Kind::Cluster, self.leader(t, true), 0, None)
-                    }
-                    Barrier::ClusterWait => {
-                        this.arrives = false;
-                        (Kind::Cluster, self.leader(t, true), 0, None)
-                    }
-                    Barrier::Warp { mask } => {
-                        this.count = Some(*mask); // for warps: the lanes that take part
-                        // Only arrivals with the same mask are of one phase.
-                        (Kind::Warp, self.leader(t, false), *mask, None)
-                    }
-                    Barrier::Exchange { circle, gift, answer } => {
-                        this.count = Some(u128::from(circle.1));
-                        this.gives = Some((*circle, *gift, *answer));
-                        (Kind::Exchange(circle.0), self.leader(t, false), u128::from(circle.1), None)
-                    }
-                };
-                out.entry(object).or_default().push(this);
-            }
+        for (i, event) in path.events.iter().enumerate() {
+            let Some(barrier) = &event.barrier else { continue };
+            let stuck = path.stop == Stop::AtBarrier && i + 1 == path.events.len();
+            let lanes = event.lanes;
+            let mut this = Use {
+                at: (t, i),
+                arrives: true,
+                waits: true,
+                stuck,
+                count: None,
+                reduces: None,
+                lanes,
+                gives: None,
+            };
+            let object = match barrier {
+                Barrier::Named { id, instance, count, waits, reduces } => {
+                    (this.waits, this.count, this.reduces) = (*waits, *count, *reduces);
+                    (Kind::Named, self.memory.cta[t], *id, *instance)
+                }
+                Barrier::ClusterArrive => {
+                    this.waits = false;
+                    (Kind::Cluster, self.leader(t, true), 0, None)
+                }
+                Barrier::ClusterWait => {
+                    this.arrives = false;
+                    (Kind::Cluster, self.leader(t, true), 0, None)
+                }
+                Barrier::Warp { mask } => {
+                    this.count = Some(*mask); // for warps: the lanes that take part
+                    // Only arrivals with the same mask are of one phase.
+                    (Kind::Warp, self.leader(t, false), *mask, None)
+                }
+                Barrier::Exchange { circle, gift, answer } => {
+                    this.count = Some(u128::from(circle.1));
+                    this.gives = Some((*circle, *gift, *answer));
+                    (Kind::Exchange(circle.0), self.leader(t, false), u128::from(circle.1), None)
+                }
+            };
+            out.entry(object).or_default().push(this);
         }
         out
     }
@@ -186,13 +197,9 @@ impl Scene<'_> {
             && (a == b || (p.lane().is_some() && q.lane().is_some()))
     }
 
-    fn done(&self, t: usize) -> bool {
-        self.paths[t].stop == Stop::Done
-    }
-
     /// Number of `bar`s in the text of the CTA that name this barrier.
     fn written(&self, cta: usize, id: u128, instance: Option<u32>) -> usize {
-        let members = (0..self.paths.len()).filter(|t| self.memory.cta[*t] == cta);
+        let members = (0..self.program.threads.len()).filter(|t| self.memory.cta[*t] == cta);
         members
             .flat_map(|t| &self.program.threads[t].body)
             .filter(|i| {
@@ -204,18 +211,7 @@ impl Scene<'_> {
     }
 
     /// All assignments of the uses of one named barrier.
-    fn named(&self, object: Object, uses: &[Use]) -> Result<Vec<Phases>, Refusal> {
-        let done: Vec<bool> = (0..self.paths.len()).map(|t| self.done(t)).collect();
-        let known = format!("{object:?} {uses:?} {done:?}");
-        if let Some(ways) = self.dealt.borrow().get(&known) {
-            return Ok(ways.clone());
-        }
-        let ways = self.deal(object, uses)?;
-        self.dealt.borrow_mut().insert(known, ways.clone());
-        Ok(ways)
-    }
-
-    fn deal(&self, object: Object, uses: &[Use]) -> Result<Vec<Phases>, Refusal> {
+    fn deal(&self, object: Object, uses: &[Use], done: &[bool]) -> Result<Vec<Phases>, Refusal> {
         let most = u16::try_from(self.most(object, uses)).expect("an execution has fewer events");
         let mut assignments: Vec<Vec<u16>> = vec![vec![]];
         for (i, this) in uses.iter().enumerate() {
@@ -234,25 +230,31 @@ impl Scene<'_> {
             }
             assignments = longer;
         }
-        Ok(assignments.iter().filter_map(|a| self.check_named(object, uses, a)).collect())
+        Ok(assignments.iter().filter_map(|a| self.check_named(object, (uses, done), a)).collect())
     }
 
     /// Most phases of a named barrier. All but the last are complete: each has as many lanes as the count says, or an arrival of
     /// each thread that uses the barrier then or later.
     fn most(&self, (_, cta, id, instance): Object, uses: &[Use]) -> usize {
         let of = |t: usize| uses.iter().filter(|u| u.at.0 == t).count();
-        let lanes = uses.iter().map(|u| u128::from(u.lanes)).sum::<u128>();
+        let lanes = uses.iter().map(|u| u128::from(u.lanes.count_ones())).sum::<u128>();
         let phases = match (uses.first().and_then(|u| u.count), instance) {
             (Some(count), _) => lanes.checked_div(count).map(|n| n + 1),
             (None, Some(_)) => uses.len().checked_div(self.written(cta, id, instance)).map(|n| n as u128 + 1),
-            (None, None) => (0..self.paths.len()).map(of).max().map(|n| n as u128),
+            (None, None) => (0..self.memory.cta.len()).map(of).max().map(|n| n as u128),
         };
         phases.and_then(|n| usize::try_from(n).ok()).map_or(uses.len(), |n| n.min(uses.len()))
     }
 
-    fn check_named(&self, (_, cta, id, instance): Object, uses: &[Use], phase: &[u16]) -> Option<Phases> {
+    fn check_named(
+        &self,
+        (_, cta, id, instance): Object,
+        (uses, done): (&[Use], &[bool]),
+        phase: &[u16],
+    ) -> Option<Phases> {
         let last = *phase.iter().max()?;
-        let lanes = |here: &[usize]| here.iter().map(|i| u128::from(uses[*i].lanes)).sum::<u128>();
+        let lanes =
+            |here: &[usize]| here.iter().map(|i| u128::from(uses[*i].lanes.count_ones())).sum::<u128>();
         let mut complete = Vec::new();
         let mut exits: Vec<Vec<usize>> = Vec::new();
         for p in 0..=last {
@@ -262,13 +264,13 @@ impl Scene<'_> {
             let full = match (uses[first].count, instance) {
                 (Some(count), _) => lanes(&here) == count,
                 (None, Some(_)) => here.len() == self.written(cta, id, instance),
-                (None, None) => (0..self.paths.len()).filter(|t| self.memory.cta[*t] == cta).all(|t| {
+                (None, None) => (0..done.len()).filter(|t| self.memory.cta[*t] == cta).all(|t| {
                     let arrived = here.iter().any(|i| uses[*i].at.0 == t);
                     let later = (0..uses.len()).any(|i| uses[i].at.0 == t && phase[i] >= p);
                     if !arrived {
                         gone.push(t);
                     }
-                    arrived || (self.done(t) && !later)
+                    arrived || (done[t] && !later)
                 }),
             };
             let over = match (uses[first].count, instance) {
@@ -293,7 +295,12 @@ impl Scene<'_> {
             let Some((op, _, assumed)) = uses[i].reduces else { return true };
             let votes: Vec<bool> = (0..uses.len())
                 .filter(|j| phase[*j] == phase[i])
-                .flat_map(|j| vec![uses[j].reduces.is_some_and(|(_, vote, _)| vote); uses[j].lanes as usize])
+                .flat_map(|j| {
+                    vec![
+                        uses[j].reduces.is_some_and(|(_, vote, _)| vote);
+                        uses[j].lanes.count_ones() as usize
+                    ]
+                })
                 .collect();
             let result = match op {
                 BarRed::Popc => votes.iter().filter(|v| **v).count() as u128,
@@ -335,8 +342,8 @@ impl Scene<'_> {
     }
 
     /// Cluster and warp barriers: a use that comes after k waits of its thread, or of its first lane, belongs to generation k.
-    fn in_turn(&self, object: Object, uses: &[Use]) -> Option<Phases> {
-        let lanes = |i: usize| self.paths[uses[i].at.0].events[uses[i].at.1].lanes;
+    fn in_turn(&self, object: Object, uses: &[Use], done: &[bool]) -> Option<Phases> {
+        let lanes = |i: usize| uses[i].lanes;
         let number = |i: usize| {
             let shared =
                 |j: usize| object.0 != Kind::Cluster || lanes(j) >> lanes(i).trailing_zeros() & 1 == 1;
@@ -369,9 +376,9 @@ impl Scene<'_> {
         };
         let waits_for_exited = self.readings.exited && object.0 == Kind::Warp;
         let complete = |i: usize, p: usize| {
-            (0..self.paths.len())
+            (0..done.len())
                 .filter(|t| member(i, *t))
-                .all(|t| if waits_for_exited { all_came(i, t, p) } else { arrived(t, p) || self.done(t) })
+                .all(|t| if waits_for_exited { all_came(i, t, p) } else { arrived(t, p) || done[t] })
         };
         let mut out = Phases::default();
         for i in 0..uses.len() {
@@ -388,7 +395,7 @@ impl Scene<'_> {
             }
             out.phase.insert(a.at, u16::try_from(p).expect("an execution has fewer events"));
             if a.waits && complete(i, p) {
-                let gone = (0..self.paths.len()).filter(|t| member(i, *t) && !arrived(*t, p));
+                let gone = (0..done.len()).filter(|t| member(i, *t) && !arrived(*t, p));
                 out.exits.extend(gone.map(|t| (a.at, t)));
             }
             for j in 0..uses.len() {

@@ -8,10 +8,13 @@
 //! parts, so a part is judged once for all of them.
 
 use super::enter_reads;
-use super::judge::{Constants, Graph, Judge};
+use super::graph::Graph;
+use super::judge::Judge;
 use super::pairs::Pairs;
+use super::sheet::Sheet;
 use moire_cat::vocabulary::rels;
 use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 
 /// A read, one of its cells, and the value it reads there.
 pub(super) type Slot = (usize, usize, u128);
@@ -25,7 +28,7 @@ type Name = Vec<(usize, usize, usize)>;
 /// The data by which parts are judged.
 pub(super) struct Pruning<'a> {
     pub(super) judge: &'a Judge<'a>,
-    pub(super) constants: &'a Constants,
+    pub(super) sheet: &'a RefCell<Sheet>,
     /// Pairs that must have no cycle together with reads-from.
     pub(super) needs: &'a Pairs,
     pub(super) slots: &'a [Slot],
@@ -127,7 +130,7 @@ impl Pruning<'_> {
             return false;
         }
         *judged += 1;
-        let possible = self.judge.possible(&mut self.graph, self.constants);
+        let possible = self.judge.possible(&mut self.graph, &mut self.sheet.borrow_mut());
         if let Some(known) = &mut self.known {
             known.insert(name, possible);
         }

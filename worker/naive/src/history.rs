@@ -7,21 +7,26 @@
 //! layers of operations. That history orders two operations only if their layers differ. A model that finds no cycle in it
 //! finds none in at least one of the orders. Every other order has a history of its own; executions that differ only in
 //! such orders have one key and are merged by it. (PTX ISA 9.2, 9.7.13.15, layout v0.)
+//!
+//! The orders are not run one by one. Those that begin with the same operations, in the same phases and with the same state of
+//! the object, go on alike: of them it is kept how many there are, and which operations come first in all of them.
 
 use super::barriers::At;
 use super::deed::{Count, Deed};
-use super::event::{Arms, Event, Path, Refusal};
+use super::event::{Event, Path, Refusal};
+use super::pairs::{Events, members, one};
 use moire_execution::leaf::flag;
-use std::cell::{OnceCell, RefCell};
+use rustc_hash::FxHashMap;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// Most orders of one object that are run.
+/// Most orders of one object that stand for themselves, and most combinations of histories of all objects.
 const ORDERS: usize = 5_000;
-/// Most operations that are run in all of them, and in orders that end with an answer that no path assumes.
-const STEPS: usize = 100_000;
-/// Most operations on one object of which orders are put together.
-const TOGETHER: usize = 12;
+/// Most operations on one object that are run.
+const STEPS: usize = 30_000;
+/// Most operations on one object in one order.
+const LONGEST: usize = 128;
 
 /// One operation as it took place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,14 +45,20 @@ pub(super) struct Took {
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     pub(super) steps: Vec<Took>,
-    pub(super) flags: BTreeSet<&'static str>,
-    machine: Machine,
+    end: State,
     /// Pairs of operations of which the first comes first in each order that this one stands for.
     order: BTreeSet<(At, At)>,
     meaning: OnceCell<Meaning>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// The object, and the flags that were raised.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct State {
+    machine: Machine,
+    flags: BTreeSet<&'static str>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Machine {
     era: u16,
     valid: bool,
@@ -64,14 +75,15 @@ type Todo<'a> = (At, &'a Count, &'a Event);
 pub(super) type Histories = BTreeMap<(usize, u32), Rc<History>>;
 
 /// Every history of each object.
-pub(super) type Orders = BTreeMap<(usize, u32), Vec<Rc<History>>>;
+pub(super) type Orders = BTreeMap<(usize, u32), Rc<Vec<Rc<History>>>>;
 
 impl History {
     /// The history with one more operation behind all others. `None` if its answer is not the one that the path assumes.
     pub(super) fn then(&self, at: At, count: &Count) -> Option<History> {
         let mut next = History { meaning: OnceCell::new(), ..self.clone() };
         next.order.extend(self.steps.iter().map(|before| (before.at, at)));
-        next.take(at, count).then_some(next)
+        next.steps.push(next.end.take(at, count)?);
+        Some(next)
     }
 
     /// Relates the operations.
@@ -79,8 +91,20 @@ impl History {
         self.meaning.get_or_init(|| meaning(self))
     }
 
-    /// Runs the next operation. Whether its answer is the one that the path assumes; if not, nothing has changed.
-    fn take(&mut self, at: At, count: &Count) -> bool {
+    /// The flags that the operations raise.
+    pub(super) fn flags(&self) -> &BTreeSet<&'static str> {
+        &self.end.flags
+    }
+
+    /// Whether the object is valid in the end.
+    pub(super) fn valid(&self) -> bool {
+        self.end.machine.valid
+    }
+}
+
+impl State {
+    /// Runs the next operation. `None` if its answer is not the one that the path assumes; then nothing has changed.
+    fn take(&mut self, at: At, count: &Count) -> Option<Took> {
         let m = &mut self.machine;
         let mut step = Took { at, deed: count.deed.clone(), era: m.era, level: 1, valid: m.valid };
         if m.valid {
@@ -98,12 +122,12 @@ impl History {
             Deed::Ask { odd, answer } => {
                 let is = m.valid && (m.phase % 2 == 1) != odd;
                 if is != answer {
-                    return false;
+                    return None;
                 }
             }
             Deed::Add { reported, .. } => {
                 if reported.is_some_and(|r| r != u128::from(step.level - 1)) {
-                    return false;
+                    return None;
                 }
                 if m.valid {
                     self.add(&count.deed);
@@ -111,8 +135,7 @@ impl History {
             }
         }
         self.flags.extend(count.wrong);
-        self.steps.push(step);
-        true
+        Some(step)
     }
 
     fn add(&mut self, deed: &Deed) {
@@ -141,111 +164,185 @@ impl History {
             self.flags.insert(flag::RANGE);
         }
     }
-
-    /// Whether the object is valid in the end.
-    pub(super) fn valid(&self) -> bool {
-        self.machine.valid
-    }
 }
 
-/// A cache: by the operations on an object and what orders those of one thread, their histories.
-pub(super) type Ordered = RefCell<BTreeMap<Vec<(At, Count, bool, Arms)>, Vec<Rc<History>>>>;
-
-/// Every way to order the operations on each object, by object.
-pub(super) fn orders(paths: &[&Path], known: &Ordered) -> Result<Orders, Refusal> {
-    let mut uses: BTreeMap<(usize, u32), Vec<Vec<Todo<'_>>>> = BTreeMap::new();
-    for (t, path) in paths.iter().enumerate() {
-        for (i, event) in path.kept().iter().enumerate() {
-            let Some(count) = &event.count else { continue };
-            let threads = uses.entry(count.object).or_insert_with(|| vec![Vec::new(); paths.len()]);
-            threads[t].push(((t, i), count, event));
-        }
+/// Every way to order the operations of these paths on one object.
+pub(super) fn orders(object: (usize, u32), paths: &[&Path]) -> Result<Vec<Rc<History>>, Refusal> {
+    let todo: Vec<Todo<'_>> = paths.iter().enumerate().flat_map(|(t, path)| on(object, t, path)).collect();
+    if todo.len() > LONGEST {
+        return Err(TOO_MANY);
     }
-    let mut out = BTreeMap::new();
-    for (object, threads) in uses {
-        let told = |(at, count, event): &Todo<'_>| (*at, (*count).clone(), event.loose(), event.arms.clone());
-        let key = threads.iter().flatten().map(told).collect();
-        let found = known.borrow().get(&key).cloned();
-        let ways = match found {
-            Some(ways) => ways,
-            None => {
-                let ways = all_orders(&threads)?;
-                known.borrow_mut().insert(key, ways.clone());
-                ways
+    let first: Vec<Events> = (0..todo.len()).map(|i| before(&todo, i)).collect();
+    let (mut past, mut steps) = (vec![vec![start(todo.len())]], 0);
+    for _ in &todo {
+        let now = &past[past.len() - 1];
+        let mut next: FxHashMap<Point, Reached> = FxHashMap::default();
+        for (from, (point, reached)) in now.iter().enumerate() {
+            for (i, (at, count, _)) in todo.iter().enumerate() {
+                if point.done & one(i) != 0 || first[i] & !point.done != 0 {
+                    continue;
+                }
+                steps += 1;
+                if let Some(then) = point.then(i, *at, count) {
+                    next.entry(then).or_default().join(reached, point.done, (from, i));
+                }
             }
-        };
-        out.insert(object, ways);
+        }
+        if steps > STEPS {
+            return Err(TOO_MANY);
+        }
+        past.push(next.into_iter().collect());
+    }
+    let mut out = Vec::new();
+    for (end, (point, reached)) in past[todo.len()].iter().enumerate() {
+        let most = if reached.layered() { 1 } else { ORDERS + 1 };
+        let mut ways = Vec::new();
+        trace(&past, (todo.len(), end), &mut Vec::new(), (most, &mut ways));
+        if out.len() + ways.len() > ORDERS {
+            return Err(TOO_MANY);
+        }
+        let layers = (most == 1).then_some(&reached.before);
+        out.extend(ways.iter().map(|way| Rc::new(point.history(&todo, way, layers))));
     }
     Ok(out)
 }
 
-fn all_orders(threads: &[Vec<Todo<'_>>]) -> Result<Vec<Rc<History>>, Refusal> {
-    let mut alike = Alike::new();
-    let mut done: Vec<Vec<bool>> = threads.iter().map(|t| vec![false; t.len()]).collect();
-    extend(&mut History::default(), threads, &mut done, (&mut alike, &mut 0, &mut 0))?;
-    Ok(alike.into_iter().flat_map(together).map(Rc::new).collect())
+/// The refusal of an object with too many orders.
+const TOO_MANY: Refusal = Refusal::TooMany("orders of operations on mbarriers");
+
+/// Operations that took place, and what is known of each and of the object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Point {
+    done: Events,
+    state: State,
+    /// Era, level and validity of each, as in [`Took`]; nothing of those that are still to come.
+    took: Vec<(u16, u16, bool)>,
 }
 
-/// Orders with the same phases, answers, flags and end: their operations by place, and the order of each.
-type Alike = BTreeMap<(Vec<Took>, BTreeSet<&'static str>, Machine), Vec<Vec<At>>>;
-
-/// The histories that stand for orders that are alike.
-fn together(
-    ((steps, flags, machine), ways): ((Vec<Took>, BTreeSet<&'static str>, Machine), Vec<Vec<At>>),
-) -> Vec<History> {
-    let history = |way: &[At], order: BTreeSet<(At, At)>| {
-        let step = |at: &At| steps.iter().find(|step| step.at == *at).cloned();
-        let steps = way.iter().filter_map(step).collect();
-        History { steps, flags: flags.clone(), machine: machine.clone(), order, meaning: OnceCell::new() }
-    };
-    if let Some(before) = layers(&steps, &ways) {
-        let all = (0..steps.len()).flat_map(|a| (0..steps.len()).map(move |b| (a, b)));
-        let first = all.filter(|(a, b)| before[*b] >> a & 1 == 1);
-        let order = first.map(|(a, b)| (steps[a].at, steps[b].at)).collect();
-        return vec![history(&ways[0], order)];
-    }
-    let pairs = |way: &[At]| {
-        way.iter().enumerate().flat_map(|(i, a)| way[i + 1..].iter().map(move |b| (*a, *b))).collect()
-    };
-    ways.iter().map(|way| history(way, pairs(way))).collect()
+/// The orders that lead to a point.
+#[derive(Clone, Debug, Default)]
+struct Reached {
+    /// How many there are; `None`: more than can be counted.
+    orders: Option<u128>,
+    /// By operation: those that took place before it in all orders. For one that is still to come: all.
+    before: Vec<Events>,
+    /// The point before, by position, and the operation in between.
+    from: Vec<(usize, usize)>,
 }
 
-/// For each operation, the operations of earlier layers, a bit each. `None` if the orders are not all those that keep such
-/// layers. A cycle through layers and through a transitive relation has no more than two steps, so models that ask for such
-/// cycles alone miss none.
-fn layers(steps: &[Took], ways: &[Vec<At>]) -> Option<Vec<usize>> {
-    let n = steps.len();
-    if n > TOGETHER {
-        return None;
+/// An operation comes after these of its thread: after all before it that are not asynchronous and not in the other arm.
+fn before(todo: &[Todo<'_>], i: usize) -> Events {
+    let ((thread, _), _, event) = todo[i];
+    let first = |j: &usize| {
+        let (at, _, e) = todo[*j];
+        at.0 == thread && !e.loose() && !e.beside(event)
+    };
+    (0..i).filter(first).fold(0, |set, j| set | one(j))
+}
+
+impl Point {
+    /// The point after one more operation.
+    fn then(&self, i: usize, at: At, count: &Count) -> Option<Point> {
+        let mut next = self.clone();
+        next.done |= one(i);
+        let Took { era, level, valid, .. } = next.state.take(at, count)?;
+        next.took[i] = (era, level, valid);
+        Some(next)
     }
-    let mut before = vec![(1usize << n) - 1; n];
-    for way in ways {
-        let mut done = 0;
-        for at in way {
-            let i = steps.iter().position(|step| step.at == *at)?;
-            before[i] &= done;
-            done |= 1 << i;
+
+    /// The history of one order. `layers`: by operation those before it, if it stands for others.
+    fn history(&self, todo: &[Todo<'_>], way: &[usize], layers: Option<&Vec<Events>>) -> History {
+        let mut order = BTreeSet::new();
+        let mut earlier = 0;
+        for i in way {
+            let first = layers.map_or(earlier, |before| before[*i]);
+            order.extend(members(first).map(|a| (todo[a].0, todo[*i].0)));
+            earlier |= one(*i);
+        }
+        let step = |i: &usize| {
+            let ((at, count, _), (era, level, valid)) = (todo[*i], self.took[*i]);
+            Took { at, deed: count.deed.clone(), era, level, valid }
+        };
+        let mut end = self.state.clone();
+        end.finish();
+        History { steps: way.iter().map(step).collect(), end, order, meaning: OnceCell::new() }
+    }
+}
+
+/// Nothing has taken place.
+fn start(n: usize) -> (Point, Reached) {
+    let point = Point { took: vec![Default::default(); n], ..Point::default() };
+    (point, Reached { orders: Some(1), before: vec![!0; n], from: Vec::new() })
+}
+
+impl Reached {
+    /// Adds the orders that lead to a point, followed by one operation. `done`: what took place before it.
+    fn join(&mut self, earlier: &Reached, done: Events, (from, i): (usize, usize)) {
+        let fresh = self.from.is_empty();
+        let mut before = earlier.before.clone();
+        before[i] = done;
+        self.orders = if fresh {
+            earlier.orders
+        } else {
+            before.iter_mut().zip(&self.before).for_each(|(mine, theirs)| *mine &= theirs);
+            self.orders.zip(earlier.orders).and_then(|(a, b)| a.checked_add(b))
+        };
+        self.before = before;
+        self.from.push((from, i));
+    }
+
+    /// Whether the orders are all those that keep certain layers of operations. A cycle through layers and through a transitive
+    /// relation has no more than two steps, so models that ask for such cycles alone miss none.
+    fn layered(&self) -> bool {
+        let n = self.before.len();
+        let beside = |a: usize, b: usize| self.before[a] & one(b) == 0 && self.before[b] & one(a) == 0;
+        let layer = |a: usize| (0..n).filter(|b| beside(a, *b)).fold(0, |set: Events, b| set | one(b));
+        let layers: Vec<Events> = (0..n).map(layer).collect();
+        let whole = (0..n).all(|a| members(layers[a]).all(|b| layers[a] == layers[b]));
+        // Each operation multiplies the orders by its place in its layer.
+        let place = |a: usize| u128::from((layers[a] & (!0 >> (LONGEST - 1 - a))).count_ones());
+        whole
+            && self.orders == (0..n).try_fold(1u128, |all, a| all.checked_mul(place(a)))
+            && self.orders.is_some()
+    }
+}
+
+/// The orders that lead to a point, no more than `most`. `rest`: the operations after it, the last one first.
+fn trace(
+    past: &[Vec<(Point, Reached)>],
+    (level, at): (usize, usize),
+    rest: &mut Vec<usize>,
+    (most, out): (usize, &mut Vec<Vec<usize>>),
+) {
+    if level == 0 {
+        out.push(rest.iter().rev().copied().collect());
+        return;
+    }
+    for (from, i) in &past[level][at].1.from {
+        if out.len() < most {
+            rest.push(*i);
+            trace(past, (level - 1, *from), rest, (most, &mut *out));
+            rest.pop();
         }
     }
-    let beside = |a: usize, b: usize| before[a] >> b & 1 == 0 && before[b] >> a & 1 == 0;
-    let joined = |a: usize, b: usize| (0..n).all(|c| beside(a, c) == beside(b, c));
-    let layered = (0..n).all(|a| (0..n).all(|b| !beside(a, b) || joined(a, b)));
-    (layered && extensions(&before) == ways.len()).then_some(before)
 }
 
-/// The number of orders in which each operation comes after those before it.
-fn extensions(before: &[usize]) -> usize {
-    // By set of operations that took place: the orders of them.
-    let mut ways = vec![0usize; 1 << before.len()];
-    ways[0] = 1;
-    for done in 0..ways.len() {
-        for (i, first) in before.iter().enumerate() {
-            if done >> i & 1 == 0 && first & !done == 0 {
-                ways[done | 1 << i] += ways[done];
-            }
-        }
+/// The operations of a path on one object.
+fn on(object: (usize, u32), t: usize, path: &Path) -> Vec<Todo<'_>> {
+    let events = path.kept().iter().enumerate();
+    let counts = events.filter_map(|(i, event)| Some(((t, i), event.count.as_ref()?, &**event)));
+    counts.filter(|(_, count, _)| count.object == object).collect()
+}
+
+/// By object, all of a path that its histories depend on.
+pub(super) fn told(path: &Path) -> BTreeMap<(usize, u32), String> {
+    let mut out: BTreeMap<(usize, u32), String> = BTreeMap::new();
+    for (i, event) in path.kept().iter().enumerate() {
+        let Some(count) = &event.count else { continue };
+        let one = format!("{i} {count:?} {} {:?};", event.loose(), event.arms);
+        out.entry(count.object).or_default().push_str(&one);
     }
-    ways[ways.len() - 1]
+    out
 }
 
 /// Every choice of one history for each object, while `possible` holds of those chosen so far.
@@ -263,56 +360,10 @@ pub(super) fn histories(
         let longer = out.iter().flat_map(|h| ways.iter().map(move |way| with(h, way)));
         out = longer.filter(|h| possible(h)).collect();
         if out.len() > ORDERS {
-            return Err(Refusal::TooMany("orders of operations on mbarriers"));
+            return Err(TOO_MANY);
         }
     }
     Ok(out)
-}
-
-fn extend(
-    now: &mut History,
-    threads: &[Vec<Todo<'_>>],
-    done: &mut Vec<Vec<bool>>,
-    (alike, found, steps): (&mut Alike, &mut usize, &mut usize),
-) -> Result<(), Refusal> {
-    *steps += 1;
-    if *steps > STEPS {
-        return Err(Refusal::TooMany("orders of operations on mbarriers"));
-    }
-    if done.iter().flatten().all(|d| *d) {
-        let mut end = now.clone();
-        end.finish();
-        let way = end.steps.iter().map(|step| step.at).collect();
-        end.steps.sort();
-        alike.entry((end.steps, end.flags, end.machine)).or_default().push(way);
-        *found += 1;
-        return if *found > ORDERS {
-            Err(Refusal::TooMany("orders of operations on mbarriers"))
-        } else {
-            Ok(())
-        };
-    }
-    for t in 0..threads.len() {
-        for i in 0..threads[t].len() {
-            // An asynchronous operation comes after all before it in its thread, but none comes after it.
-            let (at, count, event) = threads[t][i];
-            let first = |e: &Event| !e.loose() && !e.beside(event);
-            let held = (0..i).any(|j| !done[t][j] && first(threads[t][j].2));
-            if done[t][i] || held {
-                continue;
-            }
-            let (machine, flags) = (now.machine.clone(), now.flags.clone());
-            if now.take(at, count) {
-                done[t][i] = true;
-                let result = extend(now, threads, done, (alike, found, steps));
-                done[t][i] = false;
-                now.steps.pop();
-                (now.machine, now.flags) = (machine, flags);
-                result?;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Pairs of operations of one history, by relation.
@@ -370,23 +421,4 @@ fn meaning(history: &History) -> Meaning {
         }
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn orders_stand_for_each_other_only_if_layers_give_all_of_them() {
-        let (a, b, c) = ((0, 0), (1, 0), (2, 0));
-        let took = |at| Took { at, deed: Deed::Inval, era: 1, level: 1, valid: true };
-        let steps = [a, b, c].map(took);
-        let of = |ways: &[[At; 3]]| layers(&steps, &ways.iter().map(|way| way.to_vec()).collect::<Vec<_>>());
-        assert_eq!(of(&[[a, b, c], [a, c, b]]), Some(vec![0, 1, 1]));
-        assert_eq!(of(&[[a, b, c]]), Some(vec![0, 1, 3]));
-        let all = [[a, b, c], [a, c, b], [b, a, c], [b, c, a], [c, a, b], [c, b, a]];
-        assert_eq!(of(&all), Some(vec![0, 0, 0]));
-        assert_eq!(of(&all[1..]), None, "one order is missing");
-        assert_eq!(of(&[[a, b, c], [a, c, b], [c, a, b]]), None, "b follows a, but c is in no layer");
-    }
 }

@@ -27,6 +27,7 @@ mod barriers;
 mod body;
 mod book;
 mod choices;
+mod combos;
 mod compute;
 mod copies;
 mod deed;
@@ -34,6 +35,7 @@ mod effect;
 mod event;
 mod exchange;
 mod flow;
+mod graph;
 mod history;
 mod judge;
 mod lanes;
@@ -45,6 +47,7 @@ mod pairs;
 mod proxies;
 mod scene;
 mod seize;
+mod sheet;
 mod space;
 mod state;
 mod tags;
@@ -53,12 +56,14 @@ mod tile;
 mod waits;
 
 use allocator::Readings;
-use barriers::{Dealt, Phases, Scene};
+use barriers::{Phases, Scene};
 use choices::{Choices, Known, Pruning, Slot};
+use combos::{Amounts, Combos};
 use event::{Barrier, Event, Path, Refusal, Stop};
 use exchange::Pool;
-use history::{Histories, Meaning, Ordered, Orders, histories, orders};
-use judge::{Constants, Execution, Graph, Judge};
+use graph::Graph;
+use history::{Histories, Meaning, Orders, histories};
+use judge::{Execution, Judge};
 use moire_cat::Model;
 use moire_cat::contract::{
     Control, Deallocation, ExitedLanes, FailedCas, MaskedLanes, PairRelease, WideAccesses, YieldedTokens,
@@ -69,9 +74,10 @@ use moire_execution::unmodelled;
 use moire_program::ir::Program;
 use pairs::{Pairs, members, one};
 use scene::Scenery;
+use sheet::{PHASES, Sheet};
 use space::Memory;
 use state::{Domain, Paths, Rules, Runner};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -96,6 +102,20 @@ pub struct NaiveLimits {
     pub pruned: bool,
     /// Candidates and parts of candidates that are judged, and combinations of paths.
     pub judged: u64,
+    /// A mistake to make on purpose.
+    pub planted: Option<Planted>,
+}
+
+/// Something is left out that could still become an execution. Tests plant it: a comparison of engines is evidence only if it
+/// finds each of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planted {
+    /// A value is not there if no path that is chosen writes it, whatever other threads may still write.
+    NobodyElse,
+    /// An object has to work before the last of its threads has a path.
+    Unready,
+    /// What was judged for some phases is taken to hold for others.
+    Stale,
 }
 
 impl Default for NaiveLimits {
@@ -109,6 +129,7 @@ impl Default for NaiveLimits {
             leaves: u64::MAX,
             pruned: false,
             judged: u64::MAX,
+            planted: None,
         }
     }
 }
@@ -212,15 +233,13 @@ struct Search<'a> {
     judge: Judge<'a>,
     control_meets: bool,
     readings: Readings,
-    dealt: Dealt,
-    ordered: Ordered,
     summary: Cell<NaiveSummary>,
     /// Only counts the candidates.
     weighs: bool,
 }
 
 /// By shapes of the paths: what all candidates of these shapes have in common.
-type Shapes = BTreeMap<Vec<usize>, (Graph, Constants, Known)>;
+type Shapes = BTreeMap<Vec<usize>, (Graph, RefCell<Sheet>, Known)>;
 
 impl<'a> Search<'a> {
     fn new(program: &'a Program, model: &'a Model, limits: NaiveLimits) -> Result<Self, Skip> {
@@ -241,8 +260,6 @@ impl<'a> Search<'a> {
                 partly: settings.deallocation == Deallocation::Parts,
                 exited: settings.exited_lanes == ExitedLanes::Awaited,
             },
-            dealt: Dealt::default(),
-            ordered: Ordered::default(),
             summary: Cell::default(),
             weighs: false,
         })
@@ -251,12 +268,11 @@ impl<'a> Search<'a> {
     fn all(&self, visitor: &mut dyn FnMut(LeafFacts) -> ControlFlow<()>) -> Result<(), Skip> {
         let variants = self.variants()?;
         let mut shapes = Shapes::new();
-        let mut combos = Vec::new();
-        let mut looked = 0;
-        self.combine(&variants, &mut Vec::new(), &mut combos, &mut looked)?;
-        for combo in combos {
+        let mut combos = Combos::new(&variants, self.scene(), &self.limits);
+        for combo in combos.all()? {
             let chosen: Vec<&Variant> = combo.iter().zip(&variants).map(|(i, v)| &v[*i]).collect();
-            if self.candidate(&chosen, &mut shapes, visitor)?.is_break() {
+            let amounts = combos.amounts(&combo)?;
+            if self.candidate(&chosen, &amounts, &mut shapes, visitor)?.is_break() {
                 break;
             }
         }
@@ -320,101 +336,62 @@ impl<'a> Search<'a> {
         all.into_iter().map(|paths| group(paths.paths)).collect()
     }
 
-    /// Picks one variant for each thread, while every value read can still be written by some thread.
-    fn combine(
-        &self,
-        variants: &[Vec<Variant>],
-        chosen: &mut Vec<usize>,
-        out: &mut Vec<Vec<usize>>,
-        looked: &mut u64,
-    ) -> Result<(), Skip> {
-        *looked += 1;
-        if *looked > self.limits.combinations {
-            return Err(Skip::TooMany("combinations of paths"));
-        }
-        let t = chosen.len();
-        let initial = |cell: usize, value: u128| self.memory.initial(cell) == value;
-        let supplied = |cell: usize, value: u128| {
-            initial(cell, value)
-                || chosen.iter().zip(variants).any(|(i, v)| v[*i].gives.contains(&(cell, value)))
-                || variants[t..].iter().flatten().any(|v| v.gives.contains(&(cell, value)))
-        };
-        let unmet =
-            chosen.iter().zip(variants).any(|(i, v)| v[*i].needs.iter().any(|(c, x)| !supplied(*c, *x)));
-        if unmet {
-            return Ok(());
-        }
-        if t == variants.len() {
-            out.push(chosen.clone());
-            return Ok(());
-        }
-        for i in 0..variants[t].len() {
-            chosen.push(i);
-            self.combine(variants, chosen, out, looked)?;
-            chosen.pop();
-        }
-        Ok(())
-    }
-
     /// All executions with these paths.
     fn candidate(
         &self,
         chosen: &[&Variant],
+        (ways, orders): &Amounts,
         shapes: &mut Shapes,
         visitor: &mut dyn FnMut(LeafFacts) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, Skip> {
         let paths: Vec<&Path> = chosen.iter().map(|v| &v.path).collect();
-        let too_many = Skip::TooMany("events of an execution");
-        let scenery = Scenery::new(self.program, &self.memory, &paths, false).ok_or(too_many)?;
-        let orders = orders(&paths, &self.ordered)?;
-        if orders.values().any(Vec::is_empty) {
-            self.judged(1)?;
-            return Ok(ControlFlow::Continue(()));
-        }
-        let all_phases = self.phases(&paths)?;
+        let all_phases = self.scene().phases(&paths, ways)?;
         self.judged(1 + all_phases.len() as u64)?;
         if let Some(weight) = self.weight(&paths, &all_phases) {
             self.count(weight)?;
             return Ok(ControlFlow::Continue(()));
         }
+        let too_many = Skip::TooMany("events of an execution");
+        let scenery = Scenery::new(self.program, &self.memory, &paths, false).ok_or(too_many)?;
         let shape: Vec<usize> = chosen.iter().map(|v| v.shape).collect();
         // Different orders on mbarriers may lead to one key.
         let mut found: BTreeMap<LeafKey, LeafFacts> = BTreeMap::new();
-        let (graph, constants, known) = shapes.entry(shape).or_insert_with(|| {
+        let (graph, sheet, known) = shapes.entry(shape).or_insert_with(|| {
             let graph = scenery.graph(self.memory.cells.len());
-            let constants = self.judge.fixed(&graph);
-            (graph, constants, Known::default())
+            (graph, RefCell::new(self.judge.sheet()), Known::default())
         });
-        let todo = self.stages(chosen, (&paths, &orders), (&scenery, graph), &all_phases)?;
+        let todo = self.stages(chosen, (&paths, orders), (&scenery, graph), &all_phases)?;
         for (phases, past) in &todo {
-            let mut graph = graph.clone();
-            scenery.set_phases(&mut graph, phases);
+            scenery.set_phases(graph, phases);
             let meant: Vec<&Meaning> = past.values().map(|history| history.meaning()).collect();
-            scenery.set_histories(&mut graph, &meant);
-            let needs = scenery.needs(&graph, phases, &paths, self.control_meets);
+            scenery.set_histories(graph, &meant);
+            let needs = scenery.needs(graph, phases, &paths, self.control_meets);
             let needs = needs.or(&scenery.answered(&meant, graph.n));
             let reads = slots(&scenery, 0..scenery.nodes.len());
-            let sources = self.sources(&scenery, &graph, &reads);
+            let sources = self.sources(&scenery, graph, &reads);
             self.count(choices::total(&sources))?;
-            if self.weighs {
+            if self.limits.planted != Some(Planted::Stale) {
+                sheet.borrow_mut().changed(PHASES);
+            }
+            if self.weighs || !self.judge.begins(graph, &mut sheet.borrow_mut()) {
                 continue;
             }
             let known = (phases.phase.is_empty() && past.is_empty()).then_some(&mut *known);
-            let mut picks = self.choices((&graph, constants, &needs), known, &reads, &sources);
+            let mut picks = self.choices((&*graph, sheet, &needs), known, &reads, &sources);
             while let Some(pick) = picks.next() {
-                enter_reads(&mut graph, &reads, &pick);
+                enter_reads(graph, &reads, &pick);
                 if !graph.relations[rels::RF].or(&needs).acyclic() {
                     continue;
                 }
                 let mut tried = 0;
-                let executions = self.judge.executions(&mut graph, constants, &mut tried);
+                let executions = self.judge.executions(graph, &mut sheet.borrow_mut(), &mut tried);
                 self.judged(tried)?;
                 self.count(tried.saturating_sub(1))?;
                 for execution in executions {
                     if !self.hangs(chosen, (phases, past), &pick, &execution)? {
                         continue;
                     }
-                    let facts = self.facts(&scenery, &paths, (phases, past), &graph, &execution);
+                    let facts = self.facts(&scenery, &paths, (phases, past), graph, &execution);
                     match found.get_mut(&facts.key) {
                         Some(known) => known.flags.extend(facts.flags),
                         None => drop(found.insert(facts.key.clone(), facts)),
@@ -435,10 +412,8 @@ impl<'a> Search<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// All assignments of phases of barriers.
-    fn phases(&self, paths: &[&Path]) -> Result<Vec<Phases>, Refusal> {
-        let (program, memory, readings, dealt) = (self.program, &self.memory, self.readings, &self.dealt);
-        Scene { program, memory, paths, readings, dealt }.phases()
+    fn scene(&self) -> Scene<'_> {
+        Scene { program: self.program, memory: &self.memory, readings: self.readings }
     }
 
     /// The number of candidates with these paths, if it is known without forming them: there is none, or candidates are
@@ -499,7 +474,7 @@ impl<'a> Search<'a> {
     /// The combinations of sources to be judged.
     fn choices<'c>(
         &'c self,
-        (graph, constants, needs): (&Graph, &'c Constants, &'c Pairs),
+        (graph, sheet, needs): (&Graph, &'c RefCell<Sheet>, &'c Pairs),
         known: Option<&'c mut Known>,
         slots: &'c [Slot],
         sources: &'c [Vec<usize>],
@@ -509,7 +484,7 @@ impl<'a> Search<'a> {
         }
         let left = self.limits.judged - self.summary.get().judged;
         let (judge, graph) = (&self.judge, graph.clone());
-        Choices::pruned(sources, Pruning { judge, constants, needs, slots, graph, known, left })
+        Choices::pruned(sources, Pruning { judge, sheet, needs, slots, graph, known, left })
     }
 
     fn note(&self, what: impl FnOnce(&mut NaiveSummary)) {
@@ -568,7 +543,7 @@ impl<'a> Search<'a> {
             let too_many = Skip::TooMany("events of an execution");
             let scenery = Scenery::new(self.program, &self.memory, &paths, true).ok_or(too_many)?;
             let mut graph = scenery.graph(self.memory.cells.len());
-            let constants = self.judge.fixed(&graph);
+            let mut sheet = self.judge.sheet();
             scenery.set_phases(&mut graph, phases);
             scenery.set_histories(&mut graph, &meant);
             let needs = scenery.needs(&graph, phases, &paths, self.control_meets);
@@ -584,6 +559,9 @@ impl<'a> Search<'a> {
                 .map(|(s, (_, cell, _))| s.into_iter().filter(|w| last(&leaf.co, *cell, *w)).collect())
                 .collect();
             self.count(choices::total(&sources))?;
+            if !self.judge.begins(&graph, &mut sheet) {
+                continue;
+            }
             let mut picks = Choices::all(&sources);
             while let Some(more) = picks.next() {
                 enter_reads(&mut graph, &old, pick);
@@ -593,7 +571,7 @@ impl<'a> Search<'a> {
                     continue;
                 }
                 let mut tried = 0;
-                for e in self.judge.executions(&mut fresh, &constants, &mut tried) {
+                for e in self.judge.executions(&mut fresh, &mut sheet, &mut tried) {
                     let extends = leaf.co.iter().all(|(a, b)| e.co.has(a, b));
                     if extends && new.iter().zip(&more).all(|((_, cell, _), w)| last(&e.co, *cell, *w)) {
                         return Ok(true);

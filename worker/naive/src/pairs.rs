@@ -53,14 +53,18 @@ impl Pairs {
         out
     }
 
-    /// The pairs for which `test` holds.
-    pub(super) fn such_that(n: usize, test: impl Fn(usize, usize) -> bool) -> Self {
-        Pairs::of(n, |i| (0..n).filter(|j| test(i, *j)).fold(0, |row, j| row | one(j)))
-    }
-
-    /// Identity on a set.
-    pub(super) fn identity(n: usize, set: Events) -> Self {
-        Pairs::of(n, |i| set & one(i))
+    /// The pairs of one of `rows` with one of `columns` for which `test` holds.
+    pub(super) fn among(
+        n: usize,
+        rows: Events,
+        columns: Events,
+        test: impl Fn(usize, usize) -> bool,
+    ) -> Self {
+        let mut out = Pairs::none(n);
+        for i in members(rows) {
+            out.0[i] = members(columns).filter(|j| test(i, *j)).fold(0, |row, j| row | one(j));
+        }
+        out
     }
 
     /// Whether `(a, b)` is a member.
@@ -90,11 +94,6 @@ impl Pairs {
         self.with(other, |a, b| a | b)
     }
 
-    /// Composition.
-    pub(super) fn then(&self, other: &Pairs) -> Pairs {
-        Pairs::of(self.0.len(), |i| members(self.0[i]).fold(0, |out, j| out | other.0[j]))
-    }
-
     /// Inverse.
     pub(super) fn inverse(&self) -> Pairs {
         let mut out = Pairs::none(self.0.len());
@@ -104,30 +103,46 @@ impl Pairs {
         out
     }
 
-    /// Transitive closure, by adding what two steps reach until nothing is new.
-    pub(super) fn closed(&self) -> Pairs {
-        let mut out = self.clone();
-        loop {
-            let more = out.or(&out.then(&out));
-            if more == out {
-                return out;
-            }
-            out = more;
-        }
+    /// Transitive closure.
+    pub(super) fn closed(mut self) -> Pairs {
+        close(&mut self.0);
+        self
     }
 
     /// Whether no event is related to itself.
     pub(super) fn irreflexive(&self) -> bool {
-        self.0.iter().enumerate().all(|(i, row)| row & one(i) == 0)
+        irreflexive(&self.0)
     }
 
     /// Whether there is no cycle.
     pub(super) fn acyclic(&self) -> bool {
-        self.closed().irreflexive()
+        acyclic(&self.0)
     }
+}
 
-    /// Whether there is no pair.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.iter().all(|row| *row == 0)
+/// Makes rows transitive: for one event after the other, the ways through it (Warshall).
+pub(super) fn close(rows: &mut [Events]) {
+    for through in 0..rows.len() {
+        let further = rows[through];
+        if further != 0 {
+            rows.iter_mut().filter(|row| **row & one(through) != 0).for_each(|row| *row |= further);
+        }
+    }
+}
+
+/// Whether no event is related to itself.
+pub(super) fn irreflexive(rows: &[Events]) -> bool {
+    rows.iter().enumerate().all(|(i, row)| row & one(i) == 0)
+}
+
+/// Whether there is no cycle: events that lead to none that is left are taken away until none is left.
+pub(super) fn acyclic(rows: &[Events]) -> bool {
+    let mut left = rows.iter().enumerate().filter(|(_, row)| **row != 0).fold(0, |set, (i, _)| set | one(i));
+    loop {
+        let stay = members(left).filter(|i| rows[*i] & left != 0).fold(0, |set, i| set | one(i));
+        if stay == left {
+            return left == 0;
+        }
+        left = stay;
     }
 }

@@ -3,8 +3,8 @@
 use super::barriers::{At, Phases};
 use super::effect::Effect;
 use super::event::{Event, Path};
+use super::graph::{Graph, all};
 use super::history::Meaning;
-use super::judge::Graph;
 use super::motion::Sphere;
 use super::pairs::{EVENTS, Events, Pairs, members, one};
 use super::seize::{Seize, Seizure};
@@ -24,7 +24,7 @@ pub(super) struct Node<'a> {
     pub(super) range: Option<Range>,
     /// `None` for initial writes.
     pub(super) event: Option<&'a Event>,
-    pub(super) cells: Vec<(usize, u128)>,
+    pub(super) cells: &'a [(usize, u128)],
 }
 
 /// The events of one choice of paths, those of failing iterations last.
@@ -32,6 +32,8 @@ pub(super) struct Scenery<'a> {
     pub(super) nodes: Vec<Node<'a>>,
     /// Events before the failing iterations.
     pub(super) base: usize,
+    /// By thread: position of its first event, the number of its events, and position of the first of a failing iteration.
+    spans: Vec<(usize, usize, usize)>,
     program: &'a Program,
     /// By instance of memory: a thread of the CTA it belongs to.
     ctas: Vec<Option<usize>>,
@@ -41,17 +43,19 @@ impl<'a> Scenery<'a> {
     /// `None` when there are too many events.
     pub(super) fn new(
         program: &'a Program,
-        memory: &Memory<'_>,
+        memory: &'a Memory<'_>,
         paths: &[&'a Path],
         failing: bool,
     ) -> Option<Self> {
         let mut nodes = Vec::new();
         let from_thread = |t: usize, local: usize| {
             let event: &'a Event = &paths[t].events[local];
-            let (tags, range, cells) = (event.tags, event.range, event.cells.clone());
+            let (tags, range, cells) = (event.tags, event.range, &event.cells[..]);
             Node { thread: Some(t), local, tags, range, event: Some(event), cells }
         };
+        let mut spans = Vec::new();
         for (t, path) in paths.iter().enumerate() {
+            spans.push((nodes.len(), path.kept().len(), EVENTS));
             nodes.extend((0..path.kept().len()).map(|local| from_thread(t, local)));
         }
         for (instance, place) in memory.instances.iter().enumerate() {
@@ -59,19 +63,19 @@ impl<'a> Scenery<'a> {
             let virt = program.symbols.iter().position(|s| s.object == object).map_or(0, |p| p);
             let virt = SymbolId::at(virt);
             let bytes = program.objects[object.index()].bytes;
-            let cells = (0..memory.cells.len()).filter(|c| memory.cells[*c].instance == instance);
             nodes.push(Node {
                 thread: None,
                 local: 0,
                 tags: 1 << sets::ANY | 1 << sets::M | 1 << sets::W | 1 << sets::IW,
                 range: Some(Range { instance, virt, offset: 0, bytes }),
                 event: None,
-                cells: cells.map(|c| (c, memory.initial(c))).collect(),
+                cells: &memory.starts[instance],
             });
         }
         let base = nodes.len();
         if failing {
             for (t, path) in paths.iter().enumerate() {
+                spans[t].2 = nodes.len();
                 nodes.extend((path.kept().len()..path.events.len()).map(|local| from_thread(t, local)));
             }
         }
@@ -87,12 +91,14 @@ impl<'a> Scenery<'a> {
                 node.tags |= 1 << sets::FAR;
             }
         }
-        (nodes.len() <= EVENTS).then_some(Scenery { nodes, base, program, ctas })
+        (nodes.len() <= EVENTS).then_some(Scenery { nodes, base, spans, program, ctas })
     }
 
     /// Position of an event of a thread.
     pub(super) fn find(&self, thread: usize, local: usize) -> Option<usize> {
-        self.nodes.iter().position(|n| n.thread == Some(thread) && n.local == local)
+        let (first, kept, failing) = self.spans[thread];
+        let at = if local < kept { first + local } else { failing + (local - kept) };
+        self.nodes.get(at).filter(|n| n.thread == Some(thread) && n.local == local).map(|_| at)
     }
 
     /// Sets and static relations; reads-from, barriers and coherence are still empty.
@@ -101,9 +107,18 @@ impl<'a> Scenery<'a> {
         let in_set =
             |s: usize| (0..n).filter(|i| self.nodes[*i].tags >> s & 1 == 1).fold(0, |set, i| set | one(i));
         let mut relations = vec![Pairs::none(n); rels::ALL.len()];
-        let mut define = |relation: usize, holds: &dyn Fn(&Node<'_>, &Node<'_>) -> bool| {
-            relations[relation] = Pairs::such_that(n, |i, j| holds(&self.nodes[i], &self.nodes[j]));
+        let mut define = |relation: usize, (from, to): (Events, Events), holds: &Holds<'_>| {
+            relations[relation] = Pairs::among(n, from, to, |i, j| holds(&self.nodes[i], &self.nodes[j]));
         };
+        // Which events can be in a relation at all.
+        let any = (all(n), all(n));
+        let places = self.those(|node| node.range.is_some());
+        let touch = (places, places);
+        let scoped = self.those(|node| node.event.is_some_and(|e| e.scope.is_some()));
+        let scoped = (scoped, scoped);
+        let split = self.those(|node| node.event.is_some_and(|e| e.piece.is_some()));
+        let split = (split, split);
+        let second = (all(n), self.those(|node| node.event.is_some_and(|e| e.reads_first.is_some())));
         let ranges = |a: &Node<'_>, b: &Node<'_>| a.range.zip(b.range);
         let loc = |a: &Node<'_>, b: &Node<'_>| ranges(a, b).is_some_and(|(p, q)| p.meets(&q));
         let vloc = |a: &Node<'_>, b: &Node<'_>| {
@@ -113,76 +128,113 @@ impl<'a> Scenery<'a> {
         };
         let bytes = |r: Range| (r.instance, r.offset, r.bytes);
         let same_range = |a: &Node<'_>, b: &Node<'_>| ranges(a, b).is_some_and(|(p, q)| bytes(p) == bytes(q));
-        let places = |a: &Node<'_>, b: &Node<'_>| {
+        let placed = |a: &Node<'_>, b: &Node<'_>| {
             let place = |t: usize| &self.program.threads[t].place;
             a.thread.map(place).zip(b.thread.map(place))
         };
         let near = |a: &Node<'_>, b: &Node<'_>, f: &dyn Fn(&Placement, &Placement) -> bool| {
-            places(a, b).is_some_and(|(p, q)| f(p, q))
+            placed(a, b).is_some_and(|(p, q)| f(p, q))
         };
-        define(rels::INT, &|a, b| a.thread.is_some() && a.thread == b.thread);
-        define(rels::EXT, &|a, b| a.thread != b.thread);
-        define(rels::PO, &before);
-        define(rels::UNORDERED, &pieces);
-        define(rels::PO_LOC, &|a, b| before(a, b) && vloc(a, b));
-        define(rels::LOC, &loc);
-        define(rels::VLOC, &vloc);
-        define(rels::COMPLETE, &|a, b| vloc(a, b) && same_range(a, b));
-        define(rels::SAME_RANGE, &same_range);
-        define(rels::SCTA, &|a, b| near(a, b, &|p, q| p.same_cta(q)));
-        define(rels::SCLUSTER, &|a, b| near(a, b, &|p, q| p.includes(Scope::Cluster, q)));
-        define(rels::SGPU, &|a, b| near(a, b, &|p, q| p.includes(Scope::Gpu, q)));
+        define(rels::UNORDERED, split, &pieces);
+        define(rels::LOC, touch, &loc);
+        define(rels::VLOC, touch, &vloc);
+        define(rels::SAME_RANGE, touch, &same_range);
         let mutual = |a: &Node<'_>, b: &Node<'_>, p: &Placement, q: &Placement| {
             let scope = |x: &Node<'_>| x.event.and_then(|e| e.scope);
             let reach = |s: Scope, p: &Placement, q: &Placement| p == q || p.includes(s, q);
             scope(a).zip(scope(b)).is_some_and(|(s, r)| reach(s, p, q) && reach(r, q, p))
         };
-        define(rels::SR, &|a, b| near(a, b, &|p, q| mutual(a, b, p, q)));
+        define(rels::SR, scoped, &|a, b| near(a, b, &|p, q| mutual(a, b, p, q)));
         let stands = |n: &Node<'_>| {
             let thread = n.event.and_then(|e| e.home).or(n.thread);
             thread.map(|t| &self.program.threads[t].place)
         };
         let homes = |a: &Node<'_>, b: &Node<'_>| stands(a).zip(stands(b));
-        define(rels::SR_HOME, &|a, b| homes(a, b).is_some_and(|(p, q)| mutual(a, b, p, q)));
-        define(rels::SCTA_HOME, &|a, b| homes(a, b).is_some_and(|(p, q)| p.same_cta(q)));
+        define(rels::SR_HOME, scoped, &|a, b| homes(a, b).is_some_and(|(p, q)| mutual(a, b, p, q)));
         let halves = |a: &Node<'_>, b: &Node<'_>| {
             let first = b.event.and_then(|e| e.reads_first);
             first.filter(|(read, _)| a.thread == b.thread && a.local == *read)
         };
-        define(rels::RMW, &|a, b| halves(a, b).is_some());
-        define(rels::RMW_DEP, &|a, b| halves(a, b).is_some_and(|(_, needed)| needed));
-        let depends = |a: &Node<'_>, b: &Node<'_>, of: fn(&Event) -> Events| {
-            a.thread == b.thread && a.event.is_some() && b.event.is_some_and(|e| of(e) & one(a.local) != 0)
+        define(rels::RMW, second, &|a, b| halves(a, b).is_some());
+        define(rels::RMW_DEP, second, &|a, b| halves(a, b).is_some_and(|(_, needed)| needed));
+        self.threads(&mut relations);
+        let mut depend = |relation: usize, of: fn(&Event) -> Events| {
+            relations[relation] = self.depending(of);
         };
-        define(rels::TOKEN, &|a, b| depends(a, b, |e| e.token));
-        define(rels::TOKEN_DIRECT, &|a, b| depends(a, b, |e| e.token_nearest));
-        define(rels::ADDR, &|a, b| depends(a, b, |e| e.address));
-        define(rels::DATA, &|a, b| depends(a, b, |e| e.data));
-        define(rels::CTRL, &|a, b| depends(a, b, |e| e.control));
-        define(rels::CTRL_RECONV, &|a, b| depends(a, b, |e| e.nearby));
-        let stream = |p: &Placement| (p.gpu, p.stream);
-        define(rels::SYNC_API, &|a, b| {
-            let complete =
-                |q: &Placement| !self.program.starts_early(q) || b.tags >> sets::GRID_WAIT & 1 == 1;
-            let behind = |p: &Placement, q: &Placement| {
-                !p.host && !q.host && stream(p) == stream(q) && p.grid < q.grid
-            };
-            near(a, b, &|p, q| behind(p, q) && complete(q))
-        });
-        relations[rels::REACHES] = Pairs::such_that(n, |i, j| self.reaches(i, j));
+        depend(rels::TOKEN, |e| e.token);
+        depend(rels::TOKEN_DIRECT, |e| e.token_nearest);
+        depend(rels::ADDR, |e| e.address);
+        depend(rels::DATA, |e| e.data);
+        depend(rels::CTRL, |e| e.control);
+        depend(rels::CTRL_RECONV, |e| e.nearby);
+        relations[rels::PO_LOC] = relations[rels::PO].with(&relations[rels::VLOC], |a, b| a & b);
+        relations[rels::COMPLETE] = relations[rels::VLOC].with(&relations[rels::SAME_RANGE], |a, b| a & b);
+        let starts = if self.program.launched { any } else { (0, 0) };
+        relations[rels::REACHES] = Pairs::among(n, starts.0, starts.1, |i, j| self.reaches(i, j));
         self.effects(&mut relations);
         self.motions(&mut relations);
-        let writers = (0..cells).map(|c| self.writers(c)).collect();
         let sets = (0..sets::ALL.len()).map(in_set).collect();
-        Graph { n, sets, relations, writers, reads: Vec::new() }
+        Graph { n, sets, relations, writers: self.writers(cells), reads: Vec::new() }
     }
 
-    /// Events that write a cell.
-    fn writers(&self, wanted: usize) -> Events {
-        let writes = |node: &Node<'_>| {
-            node.tags >> sets::W & 1 == 1 && node.cells.iter().any(|(cell, _)| *cell == wanted)
+    /// Relations that threads decide, and program order.
+    fn threads(&self, relations: &mut [Pairs]) {
+        let n = self.nodes.len();
+        let own = |i: usize| self.nodes[i].thread;
+        let home = |i: usize| self.nodes[i].event.and_then(|e| e.home).or(self.nodes[i].thread);
+        let near = |of: &dyn Fn(usize) -> Option<usize>, holds: &dyn Fn(&Placement, &Placement) -> bool| {
+            let place = |t: usize| &self.program.threads[t].place;
+            let mut there = vec![0; self.program.threads.len()];
+            (0..n).for_each(|i| of(i).into_iter().for_each(|t| there[t] |= one(i)));
+            let row = |t: usize| {
+                let others = (0..there.len()).filter(|u| holds(place(t), place(*u)));
+                others.fold(0, |row, u| row | there[u])
+            };
+            let rows: Vec<Events> = (0..there.len()).map(row).collect();
+            Pairs::of(n, |i| of(i).map_or(0, |t| rows[t]))
         };
-        (0..self.nodes.len()).filter(|i| writes(&self.nodes[*i])).fold(0, |set, i| set | one(i))
+        let same = Pairs::of(n, |i| self.those(|node| node.thread == own(i)));
+        relations[rels::INT] = Pairs::of(n, |i| own(i).map_or(0, |_| same.0[i]));
+        relations[rels::EXT] = Pairs::of(n, |i| all(n) & !same.0[i]);
+        relations[rels::PO] = Pairs::of(n, |i| {
+            let after = |j: &usize| before(&self.nodes[i], &self.nodes[*j]);
+            members(relations[rels::INT].0[i]).filter(after).fold(0, |row, j| row | one(j))
+        });
+        relations[rels::SCTA] = near(&own, &|p, q| p.same_cta(q));
+        relations[rels::SCLUSTER] = near(&own, &|p, q| p.includes(Scope::Cluster, q));
+        relations[rels::SGPU] = near(&own, &|p, q| p.includes(Scope::Gpu, q));
+        relations[rels::SCTA_HOME] = near(&home, &|p, q| p.same_cta(q));
+        let stream = |p: &Placement| (p.gpu, p.stream);
+        let behind =
+            |p: &Placement, q: &Placement| !p.host && !q.host && stream(p) == stream(q) && p.grid < q.grid;
+        let later = near(&own, &behind);
+        let early = |t: usize| self.program.starts_early(&self.program.threads[t].place);
+        let waits = self.those(|b| b.tags >> sets::GRID_WAIT & 1 == 1 || !b.thread.is_some_and(early));
+        relations[rels::SYNC_API] = Pairs::of(n, |i| later.0[i] & waits);
+    }
+
+    /// The events for which `test` holds.
+    fn those(&self, test: impl Fn(&Node<'_>) -> bool) -> Events {
+        (0..self.nodes.len()).filter(|i| test(&self.nodes[*i])).fold(0, |set, i| set | one(i))
+    }
+
+    /// From the events of its thread that `of` names, to the event.
+    fn depending(&self, of: fn(&Event) -> Events) -> Pairs {
+        let mut out = Pairs::none(self.nodes.len());
+        for (b, node) in self.nodes.iter().enumerate() {
+            let (Some(thread), Some(event)) = (node.thread, node.event) else { continue };
+            members(of(event)).filter_map(|l| self.find(thread, l)).for_each(|a| out.add(a, b));
+        }
+        out
+    }
+
+    /// By cell: the events that write it.
+    fn writers(&self, cells: usize) -> Vec<Events> {
+        let mut out = vec![0; cells];
+        for (i, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.tags >> sets::W & 1 == 1) {
+            node.cells.iter().for_each(|(cell, _)| out[*cell] |= one(i));
+        }
+        out
     }
 
     /// Whether `j` touches memory of the CTA of the thread of `i`, while its own thread is in another CTA.
@@ -200,9 +252,9 @@ impl<'a> Scenery<'a> {
 
     /// Relations between tcgen05 events.
     fn effects(&self, relations: &mut [Pairs]) {
-        let n = self.nodes.len();
+        let (n, tensor) = (self.nodes.len(), self.those(|node| effect(node).is_some()));
         let mut define = |relation: usize, holds: &dyn Fn(&Effect, &Effect, bool) -> bool| {
-            relations[relation] = Pairs::such_that(n, |i, j| {
+            relations[relation] = Pairs::among(n, tensor, tensor, |i, j| {
                 let (a, b) = (&self.nodes[i], &self.nodes[j]);
                 let both = effect(a).zip(effect(b));
                 i != j && both.is_some_and(|(x, y)| holds(x, y, a.thread == b.thread))
@@ -223,8 +275,9 @@ impl<'a> Scenery<'a> {
 
     /// Relations of events of allocators to accesses and to each other.
     fn seizures(&self, relations: &mut [Pairs]) {
-        let n = self.nodes.len();
+        let (n, every) = (self.nodes.len(), all(self.nodes.len()));
         let seize = |i: usize| self.nodes[i].event.and_then(|e| e.seizes.as_ref());
+        let seizing = self.those(|node| node.event.is_some_and(|e| e.seizes.is_some()));
         let touches = |i: usize, s: &Seize, ctas: &[usize]| {
             let effect = effect(&self.nodes[i]).filter(|e| e.later);
             let mine = |(cta, slot, _): (usize, u32, u32)| Some(slot) == s.slot() && ctas.contains(&cta);
@@ -232,16 +285,18 @@ impl<'a> Scenery<'a> {
         };
         let gets = |s: &Seize| matches!(s.what, Seizure::Get(_));
         let puts = |s: &Seize| matches!(s.what, Seizure::Put(_));
-        relations[rels::TC_GOT] =
-            Pairs::such_that(n, |i, j| seize(i).is_some_and(|s| gets(s) && touches(j, s, &s.ctas[..1])));
-        relations[rels::TC_FREED] =
-            Pairs::such_that(n, |i, j| seize(j).is_some_and(|s| puts(s) && touches(i, s, &s.ctas)));
-        relations[rels::TC_GROWS] = Pairs::such_that(n, |i, j| {
+        relations[rels::TC_GOT] = Pairs::among(n, seizing, every, |i, j| {
+            seize(i).is_some_and(|s| gets(s) && touches(j, s, &s.ctas[..1]))
+        });
+        relations[rels::TC_FREED] = Pairs::among(n, every, seizing, |i, j| {
+            seize(j).is_some_and(|s| puts(s) && touches(i, s, &s.ctas))
+        });
+        relations[rels::TC_GROWS] = Pairs::among(n, seizing, seizing, |i, j| {
             let grows =
                 |a: &Seize, b: &Seize| gets(a) && gets(b) && a.ctas[0] == b.ctas[0] && b.columns > a.columns;
             seize(i).zip(seize(j)).is_some_and(|(a, b)| grows(a, b))
         });
-        relations[rels::TC_TAKEN] = Pairs::such_that(n, |i, j| {
+        relations[rels::TC_TAKEN] = Pairs::among(n, seizing, seizing, |i, j| {
             let taken = |a: &Seize, b: &Seize| {
                 let crosswise = a.pair() && b.pair() && a.ctas[0] == b.ctas[1];
                 gets(a) && puts(b) && (crosswise || a.ctas[0] == b.ctas[0]) && a.slot() == b.slot()
@@ -252,16 +307,19 @@ impl<'a> Scenery<'a> {
 
     /// Relations between asynchronous events and proxy fences.
     fn motions(&self, relations: &mut [Pairs]) {
-        let n = self.nodes.len();
+        let (n, every) = (self.nodes.len(), all(self.nodes.len()));
+        let late = self.those(|node| node.event.is_some_and(Event::loose));
+        let moving = self.those(|node| node.event.is_some_and(|e| e.motion.is_some()));
+        let fences = self.those(|node| node.event.is_some_and(|e| e.is(sets::PF)));
         let both = |i: usize, j: usize| {
             let (a, b) = (&self.nodes[i], &self.nodes[j]);
             a.event.zip(b.event).filter(|_| a.thread == b.thread)
         };
-        let issue = Pairs::such_that(n, |i, j| {
+        let issue = Pairs::among(n, every, late, |i, j| {
             both(i, j).is_some_and(|(a, b)| a.turn == b.turn && !a.loose() && b.loose())
         });
         relations[rels::ISSUE] = relations[rels::ISSUE].or(&issue);
-        relations[rels::COPY_TRACKED] = Pairs::such_that(n, |i, j| {
+        relations[rels::COPY_TRACKED] = Pairs::among(n, moving, moving, |i, j| {
             let ends = |(a, b): (&Event, &Event)| {
                 let parts = a.motion.as_ref().zip(b.motion.as_ref());
                 parts.is_some_and(|(x, y)| x.ends_with(a.home, y))
@@ -273,7 +331,7 @@ impl<'a> Scenery<'a> {
             let place = |t: usize| &self.program.threads[t].place;
             f.thread.is_some_and(|t| place(t).same_cta(place(owner)))
         };
-        relations[rels::COVERS] = Pairs::such_that(n, |i, j| {
+        relations[rels::COVERS] = Pairs::among(n, fences, every, |i, j| {
             let (f, x) = (&self.nodes[i], &self.nodes[j]);
             let (Some(fence), Some(range)) = (f.event.filter(|e| e.is(sets::PF)), x.range) else {
                 return false;
@@ -319,8 +377,11 @@ impl<'a> Scenery<'a> {
         };
         let sync = pairs(&|m| &m.sync);
         let mutual = &graph.relations[rels::SR_HOME];
-        let chain = Pairs::such_that(graph.n, |a, wait| {
-            sync.has(a, wait) && (0..graph.n).all(|b| !sync.has(b, wait) || mutual.has(a, b))
+        let arrivals = sync.inverse();
+        let chain = Pairs::of(graph.n, |a| {
+            members(sync.0[a])
+                .filter(|wait| arrivals.0[*wait] & !mutual.0[a] == 0)
+                .fold(0, |row, wait| row | one(wait))
         });
         graph.relations[rels::MBAR_CHAIN] = chain;
         graph.relations[rels::MBAR_SYNC] = sync;
@@ -383,6 +444,9 @@ impl<'a> Scenery<'a> {
         out
     }
 }
+
+/// Whether one event is related to another.
+type Holds<'a> = dyn Fn(&Node<'_>, &Node<'_>) -> bool + 'a;
 
 fn effect<'a>(n: &Node<'a>) -> Option<&'a Effect> {
     n.event.and_then(|e| e.effect.as_ref())

@@ -62,6 +62,8 @@ pub(super) struct Memory<'p> {
     pub(super) cells: Vec<Cell>,
     /// First thread of each thread's CTA.
     pub(super) cta: Vec<usize>,
+    /// By instance: its cells with their initial content.
+    pub(super) starts: Vec<Vec<(usize, u128)>>,
 }
 
 impl<'p> Memory<'p> {
@@ -81,8 +83,13 @@ impl<'p> Memory<'p> {
                 instances.push(Instance { object: object_id, cta: None });
             }
         }
-        let mut memory = Memory { program, instances, cells: Vec::new(), cta };
+        let starts = vec![Vec::new(); instances.len()];
+        let mut memory = Memory { program, instances, cells: Vec::new(), cta, starts };
         memory.cells = memory.cut()?;
+        for (cell, part) in memory.cells.iter().enumerate() {
+            let start = memory.initial(cell);
+            memory.starts[part.instance].push((cell, start));
+        }
         Some(memory)
     }
 

@@ -2,4 +2,5 @@
 
 mod naive;
 mod ptxref;
+mod refutes;
 mod tile_ref;
