@@ -45,7 +45,7 @@ pub(super) fn taken(kernel: &Kernel, items: &[Vec<Placed>]) -> Vec<Note> {
     }
     if memories.iter().any(|m| matches!(m, Mem::Boxes(_))) {
         let text = "boxes of a tensor map at different coordinates are different memory, and have as many bytes as \
-                    their mbarrier expects";
+                    their mbarrier expects, or as threads store at the start of a stored one";
         out.push(Note::new(0, text));
     }
     out
