@@ -13,9 +13,6 @@ const LONG: &[&str] = &["redasync.right", "redasync.wrong"];
 const UNDECIDED: &[(&str, &str)] = &[
     ("dataaddr.wrong", "whether accesses to places that data decides meet"),
     ("datauniform.wrong", "a predicate (p) that depends on data"),
-    ("ldnc.wrong", "a load that is defined only for memory that is read-only"),
-    ("multimem.right", "`multimem`"),
-    ("multimem.wrong", "`multimem`"),
     ("weakspin.wrong", "a predicate (p) that depends on data"),
 ];
 
