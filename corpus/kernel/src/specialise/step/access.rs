@@ -96,7 +96,10 @@ fn load_answer(
     dst: &[Reg],
     (cta, at): (u32, u64),
 ) -> Result<Option<Then>, Refusal> {
-    let Some(mbarrier) = step.round().heap.told_by(cta, at) else { return Ok(None) };
+    // Parts of 32 bits may be looked at without `query_cancel`: what they hold is not known.
+    let Some(mbarrier) = step.round().heap.told_by(cta, at).filter(|_| access.ty.bytes() >= 8) else {
+        return Ok(None);
+    };
     if step.round().plan.is_some() {
         return step.abstain("an answer of `clusterlaunchcontrol` in a launch of any size");
     }
