@@ -55,7 +55,7 @@ pub(crate) fn run(e: &mut Engine<'_>, first: State, most: u64) -> Result<Ended, 
             }
         }
         if !moved {
-            stuck(e, &state);
+            stuck(e, &state)?;
         }
         if e.steps > most {
             return Ok(Ended::Cut);

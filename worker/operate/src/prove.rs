@@ -222,7 +222,7 @@ fn round(e: &mut Engine<'_>, mut s: State, most: u64) -> Result<Vec<State>, Stop
             }
         }
         if !moved && !complete_oldest(e, &mut s, 0)? {
-            stuck(e, &s);
+            stuck(e, &s)?;
             return Ok(Vec::new());
         }
     }

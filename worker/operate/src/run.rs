@@ -8,7 +8,7 @@ use crate::finding::{Kind, Stop};
 use crate::forget::{Needs, registers, seen};
 use crate::prove::{ROUNDS, WARM};
 use crate::state::State;
-use crate::step::{Moved, complete_oldest, peeked, step, suspects, waits_for};
+use crate::step::{Moved, complete_oldest, missed, peeked, step, suspects, waits_for};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 
@@ -101,26 +101,29 @@ fn until_asked(e: &mut Engine<'_>, s: &mut State, most: u64) -> Result<Option<us
             moved |= std::mem::take(&mut e.arrived);
         }
         if !moved && !complete_oldest(e, s, 0)? {
-            stuck(e, s);
+            stuck(e, s)?;
             return Ok(None);
         }
     }
 }
 
 /// Reports threads that wait for ever, and faults that no other thread has made right.
-pub(crate) fn stuck(e: &mut Engine<'_>, s: &State) {
-    // A wait that was to answer with yes never does: there is no such run.
-    if s.threads.iter().any(|t| t.awaits && !t.exited) {
-        return;
+pub(crate) fn stuck(e: &mut Engine<'_>, s: &State) -> Result<(), Stop> {
+    // A wait that was to answer with yes never does: there is no such run, or it asked earlier.
+    let unanswered = |t: &usize| s.threads[*t].awaits && !s.threads[*t].exited;
+    let asked: Vec<usize> = (0..s.threads.len()).filter(unanswered).collect();
+    if !asked.is_empty() {
+        return asked.into_iter().try_for_each(|t| missed(e, s, t));
     }
     suspects(e, s);
     let waiting: Vec<usize> = (0..s.threads.len()).filter(|t| !s.threads[*t].exited).collect();
     if waiting.is_empty() {
-        return;
+        return Ok(());
     }
     let each = waiting.iter().map(|t| format!("{} {}", e.thread_name(*t), waits_for(e, s, *t)));
     let text = each.collect::<Vec<_>>().join("; ");
     let line = |t: usize| e.program.threads[t].body.get(s.threads[t].pc).map_or(0, |i| i.line);
     let places = waiting.iter().map(|t| (*t, line(*t))).collect();
     e.find(Kind::Hang, text, places);
+    Ok(())
 }

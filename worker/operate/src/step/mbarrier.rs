@@ -567,6 +567,20 @@ fn early(e: &mut Engine<'_>, s: &State, at: At<'_>, of: Object) -> Result<(), St
     Ok(())
 }
 
+/// D5 for a thread that was to be told yes and never is: it knows that the last complete phase is over. Otherwise it may have
+/// asked before, when the answer was that for the phase before that.
+pub(super) fn missed(e: &mut Engine<'_>, s: &State, at: At<'_>, of: Object) -> Result<(), Stop> {
+    let Some(m) = s.mbarriers.get(&of).filter(|m| m.valid) else { return Ok(()) };
+    let observed = e.fact(usize::MAX, What::Observed(of), at.line())?;
+    if m.phase == 0 || m.observed_by_all || knows(e, s, at.thread, row::FACTS, observed) {
+        return Ok(());
+    }
+    let (name, who) = (e.name_of_object(of), e.thread_name(at.thread));
+    let text = format!("{name}: {who} may ask before the phase that is complete, or behind it");
+    e.broken(Condition::Passed, text, vec![at.place()]);
+    Ok(())
+}
+
 /// What a wait learns from the operations of one class.
 fn take(e: &mut Engine<'_>, s: &mut State, at: At<'_>, of: Object, class: Class, wait: &MbarrierWait) {
     let from = e.carriers.first(Carrier::Phase(of, true, class));

@@ -471,6 +471,15 @@ pub(crate) fn complete_oldest(e: &mut Engine<'_>, s: &mut State, most: usize) ->
     Ok(true)
 }
 
+/// A thread was to be told that a phase is over, and never is ([`mbarrier::missed`]).
+pub(crate) fn missed(e: &mut Engine<'_>, s: &State, thread: usize) -> Result<(), Stop> {
+    let instr = &e.program.threads[thread].body[s.threads[thread].pc];
+    let Op::Mbarrier(op) = &instr.op else { return Ok(()) };
+    let at = At { thread, cta: e.layout.cta_of[thread], instr, lanes: 1 };
+    let of = crate::engine::object(e, s, at, &op.addr)?;
+    mbarrier::missed(e, s, at, of)
+}
+
 /// What a thread that cannot go on waits for.
 pub(crate) fn waits_for(e: &Engine<'_>, s: &State, thread: usize) -> String {
     let body = &e.program.threads[thread].body;
