@@ -109,6 +109,10 @@ impl Abstention {
     /// Some executions were cut, so what the program may do is not known.
     pub(super) const CUT: Self = Self::Unusable("cut at the loop bound");
 
+    /// The self oracle enumerates a share of the large programs.
+    pub(super) const NOT_DRAWN: Self =
+        Self::Unusable("more than 32 instructions, of which one program in 16 is enumerated");
+
     /// The job was cancelled, and nobody waits for its answer.
     pub(super) const CANCELLED: Self = Self::Unusable("cancelled");
 
