@@ -119,6 +119,7 @@ pub(crate) enum Carrier {
 pub(crate) struct Carriers {
     ctas: usize,
     found: FxHashMap<Carrier, usize>,
+    priors: Vec<(usize, usize)>,
     next: usize,
     /// By mbarrier: the classes of its operations so far.
     pub(crate) classes: std::collections::BTreeMap<Object, std::collections::BTreeSet<Class>>,
@@ -134,6 +135,7 @@ impl Carriers {
         Carriers {
             ctas,
             found: FxHashMap::default(),
+            priors: Vec::new(),
             next: threads * (vector + OWN),
             classes: Default::default(),
             taken: vec![Default::default(); threads],
@@ -180,16 +182,20 @@ impl Carriers {
         self.next += rows;
         debug_assert!(first >= self.taken.len() * (self.vector() + OWN), "rows of threads come first");
         self.found.insert(carrier, first);
+        if let Carrier::Prior(record) = carrier {
+            self.priors.push((record, first));
+        }
         first
     }
 
     /// The first rows of what was ordered before tensor-core accesses, by record.
-    pub(crate) fn priors(&self) -> Vec<(usize, usize)> {
-        let prior = |(carrier, first): (&Carrier, &usize)| match carrier {
-            Carrier::Prior(record) => Some((*record, *first)),
-            _ => None,
-        };
-        self.found.iter().filter_map(prior).collect()
+    pub(crate) fn priors(&self) -> &[(usize, usize)] {
+        &self.priors
+    }
+
+    /// The number of rows so far.
+    pub(crate) fn rows(&self) -> usize {
+        self.next
     }
 
     /// The first row of a carrier that has rows.

@@ -306,6 +306,16 @@ pub(crate) fn drop_record(s: &mut State, record: usize) {
     }
 }
 
+/// Removes records.
+pub(crate) fn drop_records(s: &mut State, set: &[u64]) {
+    if !rows::meet(set, &s.live) {
+        return;
+    }
+    s.rows.forget_all(set);
+    s.pending.iter_mut().for_each(|(_, vector)| vector.forget_all(set));
+    s.live.iter_mut().zip(set).for_each(|(live, gone)| *live &= !gone);
+}
+
 /// Makes a record stand for what another one stands for, too: both are known where each of them is.
 pub(crate) fn join(s: &mut State, record: usize, other: usize) {
     s.rows.meet_bit(record, other);

@@ -5,10 +5,10 @@
 //! *May* is taken from the records seen so far. A run that sees a new one is not trusted, and is repeated with it.
 
 use crate::carrier::{Carrier, Own, row};
-use crate::engine::{Engine, drop_record, knows};
+use crate::engine::{Engine, drop_records};
 use crate::planted::Planted;
 use crate::record::{Access, AccessKind, Home, Object, What};
-use crate::rows::{self, both, without};
+use crate::rows::{self, both};
 use crate::state::State;
 use crate::value::Val;
 use moire_program::ir::{Op, Reg, Tcgen05};
@@ -30,8 +30,67 @@ pub(crate) struct Needs {
     records: Vec<u64>,
     /// By thread and place: the records that it must know there.
     by: BTreeMap<(usize, Place), Vec<u64>>,
+    /// By mbarrier: who uses it.
+    uses: Vec<Use>,
+    /// The number of rows that `uses` was computed from.
+    rows: usize,
     /// The number of records, waiters and arrivers that this was computed from.
     pub(crate) seen: (usize, usize, usize),
+}
+
+/// The threads that use an mbarrier, the facts about it, and the rows of its phases.
+#[derive(Clone, Debug)]
+struct Use {
+    object: Object,
+    arrivers: Vec<usize>,
+    waiters: Vec<usize>,
+    passed: Option<usize>,
+    observed: Option<usize>,
+    answered: Vec<usize>,
+    /// Facts that the conditions of a collecting phase ask for.
+    asked: Vec<u64>,
+    /// The first row of each phase, and whether the phase is complete.
+    phases: Vec<(usize, bool)>,
+}
+
+impl Use {
+    /// Those of all mbarriers, as far as they are known.
+    fn all(e: &Engine<'_>) -> Vec<Self> {
+        let objects: BTreeSet<Object> = e
+            .arrivers
+            .iter()
+            .chain(&e.waiters)
+            .map(|(object, _)| *object)
+            .chain(e.carriers.classes.keys().copied())
+            .collect();
+        objects.into_iter().map(|object| Self::of(e, object)).collect()
+    }
+
+    fn of(e: &Engine<'_>, object: Object) -> Self {
+        let using = |of: &BTreeSet<(Object, usize)>| -> Vec<usize> {
+            of.range((object, 0)..=(object, usize::MAX)).map(|(_, thread)| *thread).collect()
+        };
+        let waiters = using(&e.waiters);
+        let mut asked = vec![0; e.universe.words];
+        for (record, key) in e.universe.keys.iter().enumerate() {
+            if matches!(key.what, What::Answered(o) | What::Expected(o) if o == object) {
+                rows::insert(&mut asked, record);
+            }
+        }
+        let classes = e.carriers.classes.get(&object).into_iter().flatten();
+        let phases =
+            classes.flat_map(|class| [false, true].map(|last| (Carrier::Phase(object, last, *class), last)));
+        Use {
+            object,
+            arrivers: using(&e.arrivers),
+            passed: e.universe.find(usize::MAX, What::Passed(object)),
+            observed: e.universe.find(usize::MAX, What::Observed(object)),
+            answered: waiters.iter().filter_map(|w| e.universe.find(*w, What::Answered(object))).collect(),
+            waiters,
+            asked,
+            phases: phases.filter_map(|(carrier, last)| Some((e.carriers.known(&carrier)?, last))).collect(),
+        }
+    }
 }
 
 /// Drops what can be dropped, as far as it is known what that is.
@@ -49,7 +108,8 @@ pub(crate) fn seen(e: &Engine<'_>) -> (usize, usize, usize) {
 impl Needs {
     pub(crate) fn new(e: &Engine<'_>) -> Self {
         let words = e.universe.words;
-        let mut needs = Needs { records: vec![0; words], by: BTreeMap::new(), seen: seen(e) };
+        let (uses, rows) = (Use::all(e), e.carriers.rows());
+        let mut needs = Needs { records: vec![0; words], by: BTreeMap::new(), uses, rows, seen: seen(e) };
         for (number, key) in e.universe.keys.iter().enumerate() {
             match &key.what {
                 What::Memory(access) if !on_mbarrier(e, access) => needs.of_memory(e, number, access),
@@ -98,35 +158,54 @@ impl Needs {
 
     /// Drops what can be dropped.
     pub(crate) fn apply(&self, e: &mut Engine<'_>, s: &mut State) {
-        observed(e, s);
+        let anew = (self.rows, self.seen) != (e.carriers.rows(), seen(e));
+        let now = if anew { Use::all(e) } else { Vec::new() };
+        let uses = if anew { &now } else { &self.uses };
+        let mut dropped = observed(e, s, uses);
         let mut over = both(&self.records, &s.live);
         for ((thread, place), needed) in &self.by {
-            if s.threads[*thread].exited || rows::is_empty(&both(&over, needed)) {
+            if s.threads[*thread].exited || !rows::meet(&over, needed) {
                 continue;
             }
-            let known = match place {
-                Place::Level(level) => s.rows.get(e.carriers.thread(*thread) + level),
-                Place::Tensor => ordered(e, s, *thread),
-            };
-            let missing = without(needed, &known);
+            let known = Known::of(e, *thread, *place);
             if !e.has(Planted::EagerForgetting) {
-                over = without(&over, &missing);
-            } else if !rows::is_empty(&both(needed, &known)) {
+                let words = over.iter_mut().zip(needed).enumerate();
+                words.for_each(|(at, (over, needed))| *over &= !needed | known.word(s, at));
+            } else if needed.iter().enumerate().any(|(at, needed)| needed & known.word(s, at) != 0) {
                 break;
             }
         }
-        for record in rows::members(&over) {
-            if crate::step::may_outlive(e, s, record) {
-                continue;
-            }
-            drop_record(s, record);
-        }
-        known_to_waiters(e, s);
+        let settled = rows::members(&over).into_iter().filter(|r| !crate::step::may_outlive(e, s, *r));
+        settled.for_each(|record| rows::insert(&mut dropped, record));
+        drop_records(s, &dropped);
+        known_to_waiters(e, s, uses);
         for (record, first) in e.carriers.priors() {
-            if !rows::has(&s.live, record) {
-                s.rows.replace(first, &vec![0; s.rows.words]);
+            if !rows::has(&s.live, *record) {
+                s.rows.clear(*first);
             }
         }
+    }
+}
+
+/// The rows of a thread that say what it knows at a place.
+struct Known([Option<usize>; 3]);
+
+impl Known {
+    fn of(e: &Engine<'_>, thread: usize, place: Place) -> Self {
+        let first = e.carriers.thread(thread);
+        Known(match place {
+            Place::Level(level) => [Some(first + level), None, None],
+            // Accesses to tensor memory that come before whatever the thread issues.
+            Place::Tensor => [
+                Some(e.carriers.own(thread, Own::Waited)),
+                Some(e.carriers.own(thread, Own::After)),
+                e.settings.released.then_some(first + row::COMPLETED),
+            ],
+        })
+    }
+
+    fn word(&self, s: &State, at: usize) -> u64 {
+        self.0.iter().flatten().fold(0, |all, row| all | s.rows.word(*row, at))
     }
 }
 
@@ -136,82 +215,48 @@ fn on_mbarrier(e: &Engine<'_>, access: &Access) -> bool {
     access.part == AccessKind::Slot || e.carriers.classes.keys().any(meets)
 }
 
-/// Accesses to tensor memory that come before whatever a thread issues.
-fn ordered(e: &Engine<'_>, s: &State, thread: usize) -> Vec<u64> {
-    let mut out = s.rows.get(e.carriers.own(thread, Own::Waited));
-    rows::add(&mut out, &s.rows.get(e.carriers.own(thread, Own::After)));
-    if e.settings.released {
-        rows::add(&mut out, &s.rows.get(e.carriers.thread(thread) + row::COMPLETED));
-    }
-    out
-}
-
-/// Threads that use an object and have not exited.
-fn using(of: &BTreeSet<(Object, usize)>, s: &State, object: Object) -> Vec<usize> {
-    let all = of.range((object, 0)..=(object, usize::MAX)).map(|(_, t)| *t);
-    all.filter(|t| !s.threads[*t].exited).collect()
-}
-
 /// Facts that every thread which needs them knows: that a phase was observed each one that may arrive (D1), and each one that
 /// may wait once the next phase is complete (D5).
-fn observed(e: &mut Engine<'_>, s: &mut State) {
-    let objects: Vec<Object> = s.mbarriers.keys().copied().collect();
-    for object in objects {
-        let (arrivers, waiters) = (using(&e.arrivers, s, object), using(&e.waiters, s, object));
-        let all = |s: &State, record: usize, who: &[usize]| {
-            rows::has(&s.live, record) && who.iter().all(|t| knows(e, s, *t, row::FACTS, record))
+fn observed(e: &Engine<'_>, s: &mut State, uses: &[Use]) -> Vec<u64> {
+    let mut dropped = vec![0; s.live.len()];
+    for of in uses {
+        let Some(mbarrier) = s.mbarriers.get_mut(&of.object) else { continue };
+        let known = |record: &usize, who: &[usize]| {
+            let knows = |t: &usize| s.rows.has(e.carriers.thread(*t) + row::FACTS, *record);
+            rows::has(&s.live, *record) && who.iter().all(|t| s.threads[*t].exited || knows(t))
         };
-        let fact = |what| e.universe.find(usize::MAX, what);
-        if let Some(record) = fact(What::Passed(object)).filter(|r| all(s, *r, &waiters)) {
-            drop_record(s, record);
+        if let Some(record) = of.passed.filter(|r| known(r, &of.waiters)) {
+            rows::insert(&mut dropped, record);
         }
-        let both: Vec<usize> = arrivers.iter().chain(&waiters).copied().collect();
-        if let Some(record) = fact(What::Observed(object)).filter(|r| all(s, *r, &both)) {
-            drop_record(s, record);
-            if let Some(mbarrier) = s.mbarriers.get_mut(&object) {
-                mbarrier.observed_by_all = true;
-            }
+        if let Some(record) = of.observed.filter(|r| known(r, &of.arrivers) && known(r, &of.waiters)) {
+            rows::insert(&mut dropped, record);
+            mbarrier.observed_by_all = true;
         }
-        for (_, waiter) in e.waiters.range((object, 0)..=(object, usize::MAX)) {
-            let answered = e.universe.find(*waiter, What::Answered(object));
-            if let Some(record) = answered.filter(|r| all(s, *r, &arrivers)) {
-                drop_record(s, record);
-            }
-        }
+        let answered = of.answered.iter().filter(|r| known(r, &of.arrivers));
+        answered.for_each(|record| rows::insert(&mut dropped, *record));
     }
+    dropped
 }
 
-/// Removes, from what an mbarrier holds, what every thread that may wait for it knows already.
-fn known_to_waiters(e: &mut Engine<'_>, s: &mut State) {
-    let objects: Vec<Object> = s.mbarriers.keys().copied().collect();
-    for object in objects {
-        let waiters = using(&e.waiters, s, object);
-        let conditions: Vec<usize> = rows::members(&both(&s.live, &e.universe.sets.facts))
-            .into_iter()
-            .filter(
-                |r| matches!(e.universe.keys[*r].what, What::Answered(o) | What::Expected(o) if o == object),
-            )
-            .collect();
-        for at in 0..e.carriers.vector() {
-            let mut known = vec![u64::MAX; s.rows.words];
-            for waiter in &waiters {
-                known = both(&known, &s.rows.get(e.carriers.thread(*waiter) + at));
-            }
-            for class in e.carriers.classes.get(&object).cloned().unwrap_or_default() {
-                for last in [false, true] {
-                    let Some(first) = e.carriers.known(&Carrier::Phase(object, last, class)) else {
-                        continue;
-                    };
-                    let held = s.rows.get(first + at);
-                    let mut kept = without(&held, &known);
-                    if at == row::FACTS && !last {
-                        conditions
-                            .iter()
-                            .filter(|r| rows::has(&held, **r))
-                            .for_each(|r| rows::insert(&mut kept, *r));
-                    }
-                    s.rows.replace(first + at, &kept);
+/// Removes, from what an mbarrier holds, what every thread that may wait for it knows already. A phase that collects keeps the
+/// facts that its conditions ask for.
+fn known_to_waiters(e: &Engine<'_>, s: &mut State, uses: &[Use]) {
+    let (words, all) = (s.rows.words, s.rows.words * e.carriers.vector());
+    for of in uses.iter().filter(|of| s.mbarriers.contains_key(&of.object)) {
+        let waiters = of.waiters.iter().filter(|t| !s.threads[**t].exited);
+        let waiters: Vec<usize> = waiters.map(|t| e.carriers.thread(*t) * words).collect();
+        for (first, last) in &of.phases {
+            let start = first * words;
+            for at in 0..all.min(s.rows.data.len().saturating_sub(start)) {
+                let held = s.rows.data[start + at];
+                if held == 0 {
+                    continue;
                 }
+                let word = |row: &usize| s.rows.data.get(row + at).copied().unwrap_or(0);
+                let known = waiters.iter().fold(u64::MAX, |all, row| all & word(row));
+                // The facts are the first row.
+                let kept = if at < words && !last { of.asked[at] & s.live[at] } else { 0 };
+                s.rows.data[start + at] = held & (!known | kept);
             }
         }
     }

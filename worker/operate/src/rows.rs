@@ -73,6 +73,22 @@ impl Rows {
         self.data[start..start + self.words].copy_from_slice(set);
     }
 
+    /// Empties a row.
+    pub(crate) fn clear(&mut self, row: usize) {
+        let start = row * self.words;
+        if let Some(row) = self.data.get_mut(start..start + self.words) {
+            row.fill(0);
+        }
+    }
+
+    /// Removes records from every row.
+    pub(crate) fn forget_all(&mut self, set: &[u64]) {
+        debug_assert_eq!(set.len(), self.words, "a set is as wide as a row");
+        for row in self.data.chunks_mut(self.words.max(1)) {
+            row.iter_mut().zip(set).for_each(|(a, b)| *a &= !b);
+        }
+    }
+
     /// Removes one record from every row.
     pub(crate) fn forget_bit(&mut self, bit: usize) {
         let mask = !(1u64 << (bit % 64));
@@ -115,6 +131,12 @@ pub(crate) fn both(a: &[u64], b: &[u64]) -> Vec<u64> {
 pub(crate) fn without(a: &[u64], b: &[u64]) -> Vec<u64> {
     debug_assert_eq!(a.len(), b.len(), "sets of one run are equally wide");
     a.iter().zip(b).map(|(a, b)| a & !b).collect()
+}
+
+/// Whether two sets have a member in common.
+pub(crate) fn meet(a: &[u64], b: &[u64]) -> bool {
+    debug_assert_eq!(a.len(), b.len(), "sets of one run are equally wide");
+    a.iter().zip(b).any(|(a, b)| a & b != 0)
 }
 
 pub(crate) fn is_empty(set: &[u64]) -> bool {

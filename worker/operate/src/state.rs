@@ -186,10 +186,10 @@ impl State {
         (&self.columns, &self.calls, &self.relinquished, &self.contents).hash(&mut all);
         (&self.live, &self.suspects).hash(&mut all);
         (&self.classes.all, &self.demoted, self.waited).hash(&mut all);
-        trimmed(&self.rows).hash(&mut all);
+        all.rows(&self.rows);
         for (completion, vector) in &self.pending {
             completion.hash(&mut all);
-            trimmed(vector).hash(&mut all);
+            all.rows(vector);
         }
         let half = |seed: u64| {
             let mut hasher = DefaultHasher::new();
@@ -208,6 +208,17 @@ impl State {
 /// What is to be hashed, in one piece: that is faster than many small ones.
 struct Written(Vec<u8>);
 
+impl Written {
+    /// Most words of rows are zero: the others with their places, and a place that no word has.
+    fn rows(&mut self, rows: &Rows) {
+        for (at, word) in rows.data.iter().enumerate().filter(|(_, word)| **word != 0) {
+            self.write_usize(at);
+            self.write_u64(*word);
+        }
+        self.write_usize(usize::MAX);
+    }
+}
+
 impl Hasher for Written {
     fn write(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
@@ -216,10 +227,4 @@ impl Hasher for Written {
     fn finish(&self) -> u64 {
         0
     }
-}
-
-/// Rows without empty ones at the end.
-fn trimmed(rows: &Rows) -> &[u64] {
-    let end = rows.data.iter().rposition(|w| *w != 0).map_or(0, |p| p + 1);
-    &rows.data[..end]
 }

@@ -1,9 +1,10 @@
 //! Values of registers: arithmetic on known bits.
 
 use moire_program::ir::{AluOp, CmpOp, Ty};
+use std::hash::{Hash, Hasher};
 
 /// What a register holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Val {
     /// The same bits in every lane.
     Known(u128),
@@ -15,6 +16,23 @@ pub(crate) enum Val {
     Shifted(u32),
     /// Data that no instruction here computes with, or that differs among lanes.
     Unknown,
+}
+
+/// Most values that a state holds are small: they take few bytes.
+impl Hash for Val {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Val::Known(bits) => match u64::try_from(*bits) {
+                Ok(0) => state.write_u8(0),
+                Ok(low) => (1u8, low).hash(state),
+                Err(_) => (2u8, bits).hash(state),
+            },
+            Val::Lane => state.write_u8(3),
+            Val::Lanes(lanes) => (4u8, lanes).hash(state),
+            Val::Shifted(bits) => (5u8, bits).hash(state),
+            Val::Unknown => state.write_u8(6),
+        }
+    }
 }
 
 impl Val {
