@@ -8,6 +8,7 @@
 //! queue, barriers, rings of bulk copies, and a kernel of matrix products.
 
 use crate::tensor::Gemm;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// One family.
@@ -113,6 +114,11 @@ pub const FAMILIES: &[Family] = &[
         name: "consumers",
         what: "consumers of two rounds of bulk copies",
         ..family([1, 4, 8, 16], consumers, |_| 1)
+    },
+    Family {
+        name: "pipeline",
+        what: "threads that all copy, arrive and wait, twice",
+        ..family([1, 2, 4, 8], pipeline, |_| 1)
     },
 ];
 
@@ -434,22 +440,24 @@ fn consumers(n: usize) -> String {
     copied(&format!("consumers({n})"), 2, n)
 }
 
+/// A wait for a phase, with a label of this number.
+fn until(object: &str, label: usize, parity: usize) -> String {
+    format!(
+        "L{label}: mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [{object}], {parity}; @!p bra L{label}; "
+    )
+}
+
 /// Writes a ring of one stage: a warp fills it by bulk copies, and so many others read it and hand it back.
 fn copied(name: &str, rounds: usize, consumers: usize) -> String {
-    let wait = |k: usize, object: &str, parity: usize| {
-        format!(
-            "L{k}: mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [{object}], {parity}; @!p bra L{k}; "
-        )
-    };
     let mut fills = format!(
         "mbarrier.init.shared::cta.b64 [full], 1; mbarrier.init.shared::cta.b64 [free], {consumers}; bar.sync 0; "
     );
     let mut reads = "bar.sync 0; ".to_owned();
     for k in 0..rounds {
-        fills += &wait(k, "free", (k + 1) % 2);
+        fills += &until("free", k, (k + 1) % 2);
         fills += "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [full], 64; fence.proxy.async; \
                   cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [stage], [g], 64, [full]; ";
-        reads += &wait(k, "full", k % 2);
+        reads += &until("full", k, k % 2);
         reads += "ld.weak.shared::cta.b8 r, [stage]; mbarrier.arrive.release.cta.shared::cta.b64 _, [free]; ";
     }
     let mut text = format!(
@@ -458,6 +466,40 @@ fn copied(name: &str, rounds: usize, consumers: usize) -> String {
     );
     for i in 1..=consumers {
         let _ = writeln!(text, "P{i} (gpu 0, cta 0, warp {i}) {{ {reads}}}");
+    }
+    text
+}
+
+/// Writes `n` threads that fill one stage together, as those of a `cuda::pipeline` do: each copies a word, arrives when the copy
+/// is complete and by itself, waits for all, and reads its word and that of the next.
+fn pipeline(n: usize) -> String {
+    let mut text = format!(
+        "moire \"pipeline({n})\"\n.shared .b8 stage[{}];\n.shared .b64 full;\n.shared .b64 free;\n.global .b8 g[4];\n",
+        4 * n
+    );
+    for i in 0..n {
+        let _ = write!(text, "P{i} (gpu 0, cta 0, warp {i}) {{ ");
+        if i == 0 {
+            let inits = ["full", "free"].map(|b| format!("mbarrier.init.shared::cta.b64 [{b}], {n}; "));
+            text += &inits.concat();
+        }
+        text += "bar.sync 0; ";
+        for k in 0..2 {
+            text += &until("free", k, (k + 1) % 2);
+            let _ = write!(
+                text,
+                "cp.async.ca.shared::cta.global [stage+{}], [g], 4; \
+                 cp.async.mbarrier.arrive.shared::cta.b64 [full]; \
+                 mbarrier.arrive.release.cta.shared::cta.b64 _, [full]; {}",
+                4 * i,
+                until("full", k + 2, k % 2)
+            );
+            for word in BTreeSet::from([i, (i + 1) % n]) {
+                let _ = write!(text, "ld.weak.shared::cta.b32 r, [stage+{}]; ", 4 * word);
+            }
+            text += "mbarrier.arrive.release.cta.shared::cta.b64 _, [free]; ";
+        }
+        text += "}\n";
     }
     text
 }

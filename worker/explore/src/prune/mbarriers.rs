@@ -10,14 +10,15 @@ use crate::thread::run::run;
 use crate::thread::trace::TraceEnd;
 use moire_program::ir::ThreadId;
 
-/// The first event on an mbarrier that can take a place: `init` and `inval`, then arrivals, then waits.
+/// The first event on an mbarrier that can take a place: `init` and `inval`, then arrivals, then completed transactions, then
+/// waits. What announces transactions comes before what completes them, so that no phase seems to be over without them.
 pub(crate) fn next_mbarrier<const W: usize>(g: &Graph<'_, W>) -> Option<EventId> {
     let rank = |act: &Act| match act {
         Act::Init { .. } | Act::Inval => 0,
-        Act::Add { .. } => 1,
-        Act::Wait { .. } => 2,
+        Act::Add { tx, .. } => 1 + usize::from(*tx < 0),
+        Act::Wait { .. } => 3,
     };
-    for wanted in 0..3 {
+    for wanted in 0..4 {
         for id in waiting_mbarriers(g) {
             let Some(used) = g.events[id].mbarrier() else { continue };
             if rank(&used.act) == wanted && !choices_for(g, id).is_empty() {

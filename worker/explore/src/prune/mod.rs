@@ -13,3 +13,4 @@ pub(crate) mod may_write;
 pub(crate) mod mbarriers;
 pub(crate) mod outlook;
 pub(crate) mod state;
+mod sums;

@@ -17,6 +17,7 @@ use crate::graph::ids::EventId;
 use crate::graph::mbarriers::{Floor, Stage};
 use crate::graph::row;
 use crate::planted::Planted;
+use crate::prune::sums::add_up;
 use crate::thread::event::Kind;
 use crate::thread::event::barrier::{BarrierObject, BarrierUse, meet, names};
 use crate::thread::event::mbarrier::{Act, MbarUse, Object};
@@ -30,9 +31,6 @@ use crate::thread::trace::{Gate, Trace, TraceEnd, View};
 use moire_program::ir::*;
 use moire_program::{barrier_op, fence_op, jump_op, multimem_op, register_op, unit_op};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Most sums of arrivals and bytes that are distinguished. With more sums, a phase is assumed to complete.
-const MAX_SUMS: usize = 1_024;
 
 /// Arrivals that may happen: for each barrier and thread their number, and the number of their lanes.
 type Arrivals = BTreeMap<(BarrierObject, ThreadId), (u32, u32)>;
@@ -382,18 +380,10 @@ fn may_add_up<const W: usize>(
     // What drops out is not waited for again.
     let phases = if dropped || outlook.on(object).iter().any(drops) { 1 } else { phases };
     let expected = now.expected.saturating_mul(phases);
-    let mut sums = BTreeSet::from([(now.arrivals.min(expected), now.tx)]);
+    let adds = outlook.on(object).iter().filter_map(|act| match act {
+        Act::Add { arrivals, tx, .. } => Some((u64::from(*arrivals), *tx)),
+        _ => None,
+    });
     // A phase that adds up and is still open waits for something else.
-    let mut enough = false;
-    for act in outlook.on(object) {
-        let Act::Add { arrivals, tx, .. } = act else { continue };
-        let with = |sum: &(u64, i64)| ((sum.0 + u64::from(*arrivals)).min(expected), sum.1 + tx);
-        let more: Vec<(u64, i64)> = sums.iter().map(with).collect();
-        enough |= more.contains(&(expected, 0)) || sums.len() > MAX_SUMS;
-        if enough {
-            break;
-        }
-        sums.extend(more);
-    }
-    enough
+    add_up((now.arrivals, now.tx), adds, expected)
 }

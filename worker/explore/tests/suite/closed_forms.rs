@@ -207,10 +207,12 @@ fn an_address_without_memory_is_abstained_from() {
     }
 }
 
-/// Rings of copies, their consumers and handshakes take few checks a step, and no dead end.
+/// Rings of copies, their consumers, pipelines and handshakes take few checks a step, and no dead end.
 #[test]
 fn rings_and_handshakes_do_not_explode() {
-    for (name, size, checks) in [("handshake", 8, 2), ("ring", 32, 1_100), ("consumers", 16, 200)] {
+    for (name, size, checks) in
+        [("handshake", 8, 2), ("ring", 32, 1_100), ("consumers", 16, 200), ("pipeline", 8, 200)]
+    {
         let summary = count(&program(&family(name).text(size)), "ptx");
         assert_eq!((summary.complete, summary.dead_ends), (1, 0), "{name}");
         assert!(summary.checks <= checks, "{name}: {} checks", summary.checks);
