@@ -59,9 +59,58 @@ def relay(bug, n=4):
     return main
 
 
-def write(name, func, target, arch):
+# Weights of four bits are spread out to half precision, and scaled at the end.
+def dequant(M=64, N=32, K=128):
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "float16"), W: T.Tensor((N, K // 2), "uint8"), S: T.Tensor((N,), "float32"), C: T.Tensor((M, N), "float16")):
+        with T.Kernel(N // 32, M // 64, threads=128) as (bx, by):
+            a = T.alloc_shared((64, 32), "float16")
+            w = T.alloc_shared((32, 16), "uint8")
+            packed = T.alloc_fragment((32, 16), "uint8")
+            wide = T.alloc_fragment((32, 32), "float16")
+            b = T.alloc_shared((32, 32), "float16")
+            acc = T.alloc_fragment((64, 32), "float32")
+            T.clear(acc)
+            for k in T.Pipelined(K // 32, num_stages=2):
+                T.copy(A[by * 64, k * 32], a)
+                T.copy(W[bx * 32, k * 16], w)
+                T.copy(w, packed)
+                for i, j in T.Parallel(32, 32):
+                    wide[i, j] = T.cast((packed[i, j // 2] >> T.cast(j % 2 * 4, "uint8")) & T.uint8(15), "float16") - T.float16(8)
+                T.copy(wide, b)
+                T.gemm(a, b, acc, transpose_B=True)
+            for i, j in T.Parallel(64, 32):
+                acc[i, j] = acc[i, j] * S[bx * 32 + j]
+            T.copy(acc, C[by * 64, bx * 32])
+    return main
+
+
+# The four largest numbers of each row, and where they stand.
+def top_k(rows, M=8, N=256, k=4):
+    @T.prim_func
+    def main(X: T.Tensor((M, N), "float32"), V: T.Tensor((M, k), "float32"), I: T.Tensor((M, k), "int32")):
+        with T.Kernel(M // 4, threads=128) as bx:
+            x = T.alloc_fragment((4, N), "float32")
+            at = T.alloc_fragment((4, N), "int32")
+            top = T.alloc_fragment((4,), "float32")
+            where = T.alloc_fragment((4,), "int32")
+            T.copy(X[bx * 4, 0], x)
+            for n in T.serial(k):
+                T.reduce_max(x, top, dim=1)
+                for i, j in T.Parallel(4, N):
+                    at[i, j] = T.if_then_else(x[i, j] == top[i], j, -1)
+                T.reduce_max(at, where, dim=1)
+                for i, j in T.Parallel(4, N):
+                    x[i, j] = T.if_then_else(j == where[i], T.float32(-1e30), x[i, j])
+                for i in T.Parallel(4):
+                    V[bx * rows + i, n] = top[i]
+                    I[bx * rows + i, n] = where[i]
+    return main
+
+
+def write(name, func, target, arch, **config):
     target = tilelang.tvm.target.Target(target)
-    with target:
+    with target, tilelang.tvm.transform.PassContext(config={f"tl.{key}": True for key in config}):
         code = tilelang.lower(func, target=target).kernel_source
     open(f"{name}.cu", "w").write(code)
     inc = [*os.environ["CUDA_INCLUDES"].split(":"), env.CUTLASS_INCLUDE_DIR, env.TILELANG_TEMPLATE_PATH]
@@ -73,3 +122,7 @@ write("tl-softmax", softmax(), {"kind": "cuda", "arch": "sm_90a"}, "sm_90a")
 write("tl-gemm", gemm(), {"kind": "cuda", "arch": "sm_90a"}, "sm_90a")
 write("tl-relay", relay(0), {"kind": "cuda", "arch": "sm_90a"}, "sm_90a")
 write("tl-relay-bug", relay(1), {"kind": "cuda", "arch": "sm_90a"}, "sm_90a")
+hopper = {"kind": "cuda", "arch": "sm_90a"}, "sm_90a"
+write("tl-dequant", dequant(), *hopper, disable_warp_specialized=1, disable_tma_lower=1)
+write("tl-top-k", top_k(4), *hopper)
+write("tl-top-k-bug", top_k(2), *hopper)
