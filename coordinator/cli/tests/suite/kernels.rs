@@ -650,3 +650,30 @@ fn nothing_that_touches_memory_is_passed_over() {
         assert_eq!(got, Some(code), "{instruction}\n{out}{err}");
     }
 }
+
+#[test]
+fn ctas_are_named_in_the_order_in_which_they_draw_numbers() {
+    let (code, out, err) = check(&ours("draw.ptx"), &[]);
+    assert!(code == Some(0) && out.starts_with("k.ptx: clean\n"), "{out}{err}");
+    assert!(out.contains("line 13 draws a number: CTAs are named in the order in which they draw"), "{out}");
+    let (code, out, err) = check(&ours("draw-relaxed.ptx"), &[]);
+    assert!(code == Some(10) && out.contains("race: ") && out.contains("line 26"), "{out}{err}");
+    // The number of a CTA is another name of it.
+    let named = ours("draw.ptx").replace("mov.u32 %r1, 1;", "mov.u32 %r1, %ctaid.x;");
+    let (code, out, err) = check(&named, &[]);
+    assert!(code == Some(11) && out.contains("an address that depends on"), "{out}{err}");
+    // A CTA that draws twice is not known by one number.
+    let twice = "atom.global.add.u32 %r0, [%rd0], 1;\n";
+    let (code, out, err) = check(&ours("draw.ptx").replace(twice, &twice.repeat(2)), &[]);
+    assert!(code == Some(11) && out.contains("an address that depends on"), "{out}{err}");
+}
+
+#[test]
+fn a_kernel_that_names_other_ctas_gets_clusters() {
+    let (code, out, err) = check(&ours("peer-unsaid.ptx"), &[]);
+    assert!(code == Some(0) && out.contains("cluster 2 (assumed)"), "{out}{err}");
+    let (code, out, err) = check(&ours("peer-unsaid-early.ptx"), &[]);
+    assert!(code == Some(10) && out.contains("race: "), "{out}{err}");
+    let (code, out, err) = check(&ours("peer-unsaid.ptx"), &["--cluster", "1"]);
+    assert!(code == Some(11) && out.contains("outside the cluster"), "{out}{err}");
+}

@@ -61,6 +61,25 @@ impl Kernel {
         self.body.iter().any(|s| matches!(&s.what, What::Core(op) if two(op)))
     }
 
+    /// Whether some instruction is about other CTAs of the cluster.
+    pub fn peers(&self) -> bool {
+        let names = |op: &Op| {
+            matches!(op, Op::Mapa { .. })
+                || matches!(op, Op::AsyncCopy(AsyncCopy::Bulk(copy)) if copy.multicast.is_some())
+        };
+        self.pairs() || self.body.iter().any(|s| matches!(&s.what, What::Core(op) if names(op)))
+    }
+
+    /// Whether no CTA of a launch without clusters can tell which one it is, but for what it shares with the others.
+    pub fn is_anonymous(&self) -> bool {
+        let tells = |what: &What| match what {
+            What::Plain(instr) => names(instr),
+            What::Core(op) => matches!(op, Op::Control(Control::TryCancel { .. })),
+            What::Branch { .. } | What::Table { .. } | What::Exit => false,
+        };
+        !self.body.iter().any(|s| tells(&s.what))
+    }
+
     /// The registers with which a thread starts, where ptxas 13.5 knows them: the least of `.maxnreg` and of what lets
     /// `.minnctapersm` CTAs share 65,536 registers, in steps of eight. Without either it ignores `setmaxnreg` (C7508).
     pub fn entry_registers(&self) -> Option<u32> {
@@ -157,7 +176,12 @@ impl What {
 }
 
 fn numbers(instr: &Instr) -> bool {
-    let mut found = matches!(instr, Instr::Atom(atom) if !atom.space.shared());
+    matches!(instr, Instr::Atom(atom) if !atom.space.shared()) || names(instr)
+}
+
+/// Whether an instruction reads which CTA or cluster it is in.
+fn names(instr: &Instr) -> bool {
+    let mut found = false;
     instr.each(&mut |seen| {
         if let Value::Special(named) = *seen.value {
             found |= matches!(named.into(), Special::Ctaid(_) | Special::Clusterid(_));

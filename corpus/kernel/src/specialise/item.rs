@@ -170,6 +170,25 @@ impl Placed {
     }
 }
 
+impl Item {
+    /// The memory that it touches.
+    pub(crate) fn touches(&self) -> &[Touch] {
+        match self {
+            Item::Op { touches, .. } => touches,
+            Item::Data { touch, .. } | Item::Differ(touch) => std::slice::from_ref(touch),
+            Item::Label(_) | Item::Jump(_) | Item::Branch { .. } | Item::Others { .. } => &[],
+            Item::Open { .. } | Item::Close { .. } | Item::Exit | Item::Met(_) => &[],
+        }
+    }
+
+    /// Whether it may write this memory.
+    fn may_write(&self, mem: Mem) -> bool {
+        let reads = matches!(self, Item::Data { write: false, .. } | Item::Differ(_));
+        let writes = |t: &Touch| t.mem.domain() == mem.domain() && t.kind.may_write();
+        !reads && self.touches().iter().any(writes)
+    }
+}
+
 /// Lanes that do something others see while lanes of their warp may still stand at a wait they have passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Late {
@@ -251,14 +270,26 @@ pub(crate) struct Trace {
     pub(crate) starved: Option<u32>,
     /// Weak accesses somewhere in a memory: data decides where. The line, and whether the memory is global.
     pub(crate) loose: BTreeSet<(u32, bool)>,
+    /// The lines of `cp.async` whose source data decides, and its memory.
+    pub(crate) copied: BTreeSet<(u32, Mem)>,
     /// Memory with relaxed accesses at places that differ from lane to lane, or that data decides.
     pub(crate) relaxed: BTreeSet<Mem>,
     /// The stores whose places counters hand out: the memory, the counter, the distance of two numbers, and what is added to one.
     pub(crate) ticketed: BTreeSet<(Mem, Handed)>,
+    /// The words from which it draws the number of its CTA (`drawn`), with the line: memory, first byte, end.
+    pub(crate) drawn: Vec<(Mem, u64, u64, u32)>,
     /// Where the answers of its `clusterlaunchcontrol.try_cancel` go, in order: CTA and address of the answer, address of the mbarrier.
     pub(crate) asks: Vec<(u32, u64, u64)>,
     /// A line with an address in tensor memory that is a number (`columns`).
     pub(crate) numbered: Option<u32>,
     /// What it ran.
     pub(crate) course: Course,
+}
+
+/// The accesses of all warps to places that data decides. A copy only reads there, so it is none where nothing is written.
+pub(crate) fn loose(traces: &[Trace]) -> BTreeSet<(u32, bool)> {
+    let written = |mem: Mem| traces.iter().flat_map(|t| &t.items).any(|placed| placed.item.may_write(mem));
+    let copied: BTreeSet<(u32, Mem)> = traces.iter().flat_map(|t| t.copied.iter().copied()).collect();
+    let copied = copied.into_iter().filter(|(_, mem)| written(*mem)).map(|(line, _)| (line, true));
+    traces.iter().flat_map(|t| t.loose.iter().copied()).chain(copied).collect()
 }

@@ -36,6 +36,7 @@ mod columns;
 mod cover;
 mod coverage;
 mod dependent;
+mod drawn;
 mod every;
 mod goals;
 mod item;
@@ -218,7 +219,7 @@ fn parted(kernel: &Kernel, ahead: Ahead) -> Result<Apart, Refusal> {
 /// from `budget`.
 fn survey(kernel: &Kernel, launch: &Launch, budget: &Budget, choosing: bool) -> Result<Coverage, Stopped> {
     let named: RefCell<Option<Named>> = RefCell::default();
-    complete(|counting| ahead(kernel, launch, budget, &named, Reading { choosing, counting, plan: None }))
+    complete(kernel, launch, |how| ahead(kernel, launch, budget, &named, Reading { choosing, ..how }))
         .map(|ahead| ahead.coverage)
         .map_err(|refusal| {
             let need = named.borrow().as_ref().and_then(|n| n.need(kernel, &refusal));
@@ -246,6 +247,8 @@ struct Reading<'p> {
     choosing: bool,
     /// See [`Round::counting`].
     counting: bool,
+    /// See [`Round::drawing`].
+    drawing: bool,
     /// See [`Round::plan`].
     plan: Option<&'p Plan>,
 }
@@ -253,16 +256,27 @@ struct Reading<'p> {
 /// Runs every warp of a launch that is judged ahead.
 fn to_its_end(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Ahead, Refusal> {
     let named = RefCell::default();
-    complete(|counting| {
-        ahead(kernel, launch, &Budget::new(STEPS), &named, Reading { choosing, counting, plan: None })
+    complete(kernel, launch, |how| {
+        ahead(kernel, launch, &Budget::new(STEPS), &named, Reading { choosing, ..how })
     })
 }
 
 /// Runs every warp ahead. If that has no end, once more with the numbers that are stored in global memory: a loop may end
-/// with them only.
-fn complete(run: impl Fn(bool) -> Result<Ahead, Refusal>) -> Result<Ahead, Refusal> {
-    run(false).or_else(|first| match first {
-        Refusal::Bounded(_) => run(true).map_err(|_| first),
+/// with them only. If it is refused, once more with numbers for the CTAs (`drawn`).
+fn complete<'p>(
+    kernel: &Kernel,
+    launch: &Launch,
+    run: impl Fn(Reading<'p>) -> Result<Ahead, Refusal>,
+) -> Result<Ahead, Refusal> {
+    let ended = |drawing: bool| {
+        let how = Reading { drawing, ..Reading::default() };
+        run(how).or_else(|first| match first {
+            Refusal::Bounded(_) => run(Reading { counting: true, ..how }).map_err(|_| first),
+            other => Err(other),
+        })
+    };
+    ended(false).or_else(|first| match first {
+        Refusal::Abstained { .. } if drawn::may_be(kernel, launch) => ended(true).map_err(|_| first),
         other => Err(other),
     })
 }
@@ -280,7 +294,7 @@ fn ahead(
     launch: &Launch,
     budget: &Budget,
     named: &RefCell<Option<Named>>,
-    Reading { choosing, counting, plan }: Reading<'_>,
+    Reading { choosing, counting, drawing, plan }: Reading<'_>,
 ) -> Result<Ahead, Refusal> {
     launch.fits(kernel)?;
     let (flow, equal, regions) = (Flow::new(kernel), OnceCell::new(), OnceCell::new());
@@ -305,6 +319,7 @@ fn ahead(
                 named,
                 choosing,
                 counting,
+                drawing,
                 plan,
             };
             let trace = run(&round, here.clone())?;
@@ -322,7 +337,8 @@ fn ahead(
                 every::one_place(&mut traces)?;
             }
             columns::counted(&places, &traces)?;
-            let loose = traces.iter().flat_map(|t| t.loose.iter().copied()).collect();
+            drawn::once(&places, &traces)?;
+            let loose = item::loose(&traces);
             let courses: Vec<_> = traces.iter().map(|t| &t.course).collect();
             let mut coverage = Coverage::of(kernel, &courses);
             let promise = promised::kept(&mut traces).err();

@@ -39,6 +39,8 @@ pub(super) struct Round<'r> {
     pub(super) choosing: bool,
     /// Whether a comparison of a word of global memory has only the answers that the numbers stored there can give.
     pub(super) counting: bool,
+    /// Whether CTAs are named in the order in which a counter gives them numbers (`drawn`).
+    pub(super) drawing: bool,
     /// What the size of the launch is, if it may be any.
     pub(super) plan: Option<&'r Plan>,
     /// The parameter that a reason named last.

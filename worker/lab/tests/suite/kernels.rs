@@ -2,6 +2,7 @@
 //! verdict of their folder.
 
 use moire_cat::Variants;
+use moire_execution::leaf::Finding;
 use moire_explore::Limits;
 use moire_explore::judge::{About, Questions, judge};
 use moire_kernel::Refusal;
@@ -92,10 +93,11 @@ fn judged(
                 moire_explore::judge::Verdict::Abstained(why) => format!("abstained {why}"),
                 other => other.word().to_owned(),
             };
-            let lines = judgement.findings.iter().flat_map(|f| &f.places).map(|p| p.line);
-            let loose =
-                |line: u32| lowered.loose.contains(&(line, true)) || lowered.loose.contains(&(line, false));
-            if !judgement.findings.is_empty() && lines.clone().all(loose) {
+            let loose = |line: u32, global: bool| lowered.loose.contains(&(line, global));
+            let doubtful = |f: &Finding| {
+                f.places.iter().any(|p| loose(p.line, true)) || f.places.iter().all(|p| loose(p.line, false))
+            };
+            if !judgement.findings.is_empty() && judgement.findings.iter().all(doubtful) {
                 return "abstained accesses to places that data decides".to_owned();
             }
             judgement.verdicts.iter().map(word).collect::<Vec<_>>().join(", ")

@@ -24,7 +24,7 @@ use std::path::Path;
 const BLOCK: [u32; 3] = [128, 1, 1];
 /// What says how a launch that happened was.
 const RECORD: &str = "the record";
-/// Clusters of a kernel for pairs of CTAs where nothing says how large they are.
+/// Clusters of a kernel that names other CTAs where nothing says how large they are.
 const PAIRED: [[u32; 3]; 3] = [[2, 1, 1], [4, 1, 1], [4, 2, 1]];
 /// Most clusters along x where nothing says how many.
 const CLUSTERS: u32 = 4;
@@ -225,22 +225,26 @@ impl Asked {
         };
         let block = args.block.or(beside.block.filter(|_| kernel.threads.is_none())).or(said);
         let cluster = args.cluster.or(beside.cluster.filter(|_| kernel.cluster.is_none()));
-        if cluster.is_none() && kernel.cluster.is_none() && args.grid.is_none() && kernel.pairs() {
-            return self.in_pairs(block);
+        let said = cluster.is_some() || kernel.cluster.is_some() || args.grid.is_some();
+        match !said && kernel.peers() {
+            true => self.in_clusters(block),
+            false => self.shaped(block, cluster),
         }
-        self.shaped(block, cluster)
     }
 
-    /// The launches of a kernel for pairs of CTAs, of which nothing says how many are in a cluster: the fewest with which it can be
-    /// run ahead.
-    fn in_pairs(&self, block: Option<[u32; 3]>) -> Result<(Vec<Tried>, Vec<Need>), Refusal> {
+    /// The launches of a kernel that names other CTAs of its cluster, of which nothing says how many there are: the fewest with
+    /// which it can be run ahead.
+    fn in_clusters(&self, block: Option<[u32; 3]>) -> Result<(Vec<Tried>, Vec<Need>), Refusal> {
         let mut first = None;
-        for cluster in PAIRED {
-            let tried = self.shaped(block, Some(cluster))?;
+        let alone = (!self.kernel.pairs()).then_some(None);
+        for cluster in alone.into_iter().chain(PAIRED.map(Some)) {
+            let tried = self.shaped(block, cluster)?;
             if tried.0.last().is_some_and(|t| t.lowered.is_ok()) {
                 return Ok(tried);
             }
-            first.get_or_insert(tried);
+            if cluster.is_some() {
+                first.get_or_insert(tried);
+            }
         }
         Ok(first.unwrap_or_default())
     }

@@ -14,7 +14,7 @@ use crate::ptx::{self, Kernel, Sort, Statement, Sum, Variable, What, sort};
 use crate::specialise::touch::Mem;
 use moire_isa::kinds::{self, BinaryForm, TernaryForm};
 use moire_isa::{Instr, Value};
-use moire_program::ir::{AluOp, Op, Operand, Reg, StoreOrder};
+use moire_program::ir::{AluOp, AsyncCopy, Op, Operand, Reg, StoreOrder};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most pairs of a place and a register that are visited.
@@ -33,6 +33,8 @@ enum Origin {
 enum Sums {
     /// Registers, one of which may be a pointer, and symbols.
     Of(Vec<Reg>, Vec<u32>),
+    /// The same with the rank of the CTA in whose memory that is.
+    Peer(Vec<Reg>, Vec<u32>, Operand),
     /// A parameter.
     Param(u16),
     /// No pointer.
@@ -45,6 +47,8 @@ enum Sums {
 pub(crate) struct Regions {
     /// For each access the memory that its address points into, and the bytes there. Shared memory is that of CTA 0.
     pub(crate) of: BTreeMap<usize, (Mem, u64, u64)>,
+    /// The ranks of the CTAs whose shared memory an access may be in, by `mapa`.
+    pub(crate) ranks: BTreeMap<usize, Vec<Operand>>,
     /// The loads that some guard depends on.
     pub(crate) steering: BTreeSet<usize>,
     /// The stores whose places a counter may hand out.
@@ -57,11 +61,14 @@ impl Regions {
     pub(crate) fn new(kernel: &Kernel, map: &Map) -> Regions {
         let slices = Slices::new(kernel);
         let all = || kernel.body.iter().enumerate();
-        let of = all().filter_map(|(pc, s)| {
-            let (shared, reg) = address(s)?;
-            let found = region(kernel, &slices, map, (pc, reg))?;
-            (!shared || found.0.cta().is_some()).then_some((pc, found))
-        });
+        let (mut of, mut ranks) = (BTreeMap::new(), BTreeMap::new());
+        for (pc, (shared, reg)) in all().filter_map(|(pc, s)| Some((pc, address(s).or_else(|| copied(s))?))) {
+            let Some((found, peers)) = anywhere(kernel, &slices, map, (pc, reg)) else { continue };
+            if !shared || found.0.cta().is_some() {
+                of.insert(pc, found);
+                ranks.extend((!peers.is_empty()).then_some((pc, peers)));
+            }
+        }
         let tickets = Tickets::new(kernel, map);
         let handing = tickets.handing();
         let ticket = |(pc, s): (usize, &Statement)| {
@@ -70,8 +77,14 @@ impl Regions {
         };
         let tickets = all().filter_map(ticket).collect();
         let guards = all().filter_map(|(pc, s)| Some((pc, s.guard?.reg)));
-        Regions { of: of.collect(), steering: slices.loads(guards.collect()), tickets, handing }
+        Regions { of, ranks, steering: slices.loads(guards.collect()), tickets, handing }
     }
+}
+
+/// The register in the address of what `cp.async` copies, which is in global memory.
+fn copied(statement: &Statement) -> Option<(bool, Reg)> {
+    let What::Core(Op::AsyncCopy(AsyncCopy::Small(copy))) = &statement.what else { return None };
+    if let Operand::Reg(reg) = copy.src.base { Some((false, reg)) } else { None }
 }
 
 /// Whether a statement is a weak store.
@@ -90,8 +103,19 @@ pub(super) fn region(
     kernel: &Kernel,
     slices: &Slices<'_>,
     map: &Map,
-    (pc, reg): (usize, Reg),
+    at: (usize, Reg),
 ) -> Option<(Mem, u64, u64)> {
+    anywhere(kernel, slices, map, at).filter(|(_, ranks)| ranks.is_empty()).map(|(region, _)| region)
+}
+
+/// The same, and the ranks of CTAs with which the pointer is made.
+fn anywhere(
+    kernel: &Kernel,
+    slices: &Slices<'_>,
+    map: &Map,
+    (pc, reg): (usize, Reg),
+) -> Option<((Mem, u64, u64), Vec<Operand>)> {
+    let mut ranks = Vec::new();
     let mut found: BTreeSet<Origin> = BTreeSet::new();
     let (mut work, mut seen) = (vec![(pc, reg)], BTreeSet::new());
     while let Some(at) = work.pop() {
@@ -107,6 +131,11 @@ pub(super) fn region(
                     found.extend(symbols.into_iter().map(Origin::Symbol));
                     work.extend(regs.into_iter().map(|r| (definition, r)));
                 }
+                Sums::Peer(regs, symbols, rank) => {
+                    ranks.push(rank);
+                    found.extend(symbols.into_iter().map(Origin::Symbol));
+                    work.extend(regs.into_iter().map(|r| (definition, r)));
+                }
                 Sums::Param(n) => drop(found.insert(Origin::Param(n))),
                 Sums::Number => {}
                 Sums::Hidden => return None,
@@ -114,10 +143,11 @@ pub(super) fn region(
         }
     }
     let one = found.pop_first().filter(|_| found.is_empty())?;
-    match one {
+    let region = match one {
         Origin::Param(n) => Some((Mem::Param(n), 0, END)),
         Origin::Symbol(n) => pointed(kernel, map, n),
-    }
+    };
+    Some((region?, ranks))
 }
 
 /// The memory of a variable, and its bytes.
@@ -179,6 +209,9 @@ fn core(op: &Op, wide: bool) -> Sums {
     }
     let reg = |o: &Operand| if let Operand::Reg(r) = o { Some(*r) } else { None };
     let symbol = |o: &Operand| if let Operand::Address(s) = o { Some(u32::from(s.0)) } else { None };
+    if let Op::Mapa { src, rank, .. } = op {
+        return Sums::Peer(reg(src).into_iter().collect(), symbol(src).into_iter().collect(), *rank);
+    }
     match all.is_empty() {
         true if wide && !matches!(op, Op::Alu { op: AluOp::Mul | AluOp::Shl, .. }) => Sums::Hidden,
         true => Sums::Number,

@@ -485,32 +485,33 @@ fn store_asked(
 }
 
 /// Runs an access whose address data decides: one somewhere in its memory. Of a weak one it is not known whether it meets
-/// another one of that kind. Whether there is such an access.
+/// another one of that kind, and of one in a CTA of the cluster that is not followed whether it meets any. Whether there is such an
+/// access.
 pub(super) fn loose(
     step: &mut Executing<'_, '_>,
     write: bool,
     strong: Option<Scope>,
     address: &Val,
 ) -> Result<bool, Refusal> {
-    let Some((mem, start, end)) = step.somewhere(address) else { return Ok(false) };
-    let touch = Touch { mem, ranges: vec![(start, end)], kind: Kind::Data, by: Vec::new() };
-    let line = step.line();
-    if write {
-        step.overwritten(&touch)?;
-        if mem.cta().is_none() && step.round().heap.asked(mem, start, end) {
-            step.warp.out.opaque.insert((mem, start, end));
+    let Some(region) = step.somewhere(address) else { return Ok(false) };
+    let (line, ticket) = (step.line(), step.regions().tickets.contains_key(&step.state.pc));
+    let any_peer = step.any_peer();
+    if strong.is_none() || ticket || !any_peer {
+        step.warp.out.loose.insert((line, region.0.cta().is_none() || !any_peer));
+    }
+    step.anywhere(address);
+    for (mem, start, end) in step.peers(region) {
+        let touch = Touch { mem, ranges: vec![(start, end)], kind: Kind::Data, by: Vec::new() };
+        if write {
+            step.overwritten(&touch)?;
+            if mem.cta().is_none() && step.round().heap.asked(mem, start, end) {
+                step.warp.out.opaque.insert((mem, start, end));
+            }
         }
+        step.warp.out.relaxed.extend((strong.is_some() && !ticket).then_some(mem));
+        let manner = strong.map_or(Manner::Weak, Manner::Relaxed);
+        step.emit(Item::Data { write, manner, touch })?;
     }
-    if strong.is_none() || step.regions().tickets.contains_key(&step.state.pc) {
-        step.warp.out.loose.insert((line, mem.cta().is_none()));
-    }
-    if strong.is_some() && !step.regions().tickets.contains_key(&step.state.pc) {
-        step.warp.out.relaxed.insert(mem);
-    }
-    let why = step.warp.reason(address);
-    step.note(format!("line {line} accesses any place of its memory: which one depends on {why}"));
-    let manner = strong.map_or(Manner::Weak, Manner::Relaxed);
-    step.emit(Item::Data { write, manner, touch })?;
     Ok(true)
 }
 

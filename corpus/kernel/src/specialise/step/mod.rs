@@ -9,6 +9,7 @@ mod barrier;
 pub(super) mod choice;
 mod control;
 pub(super) mod copies;
+mod drawn;
 mod followed;
 mod instruction;
 mod lanes;

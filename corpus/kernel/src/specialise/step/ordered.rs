@@ -1,6 +1,7 @@
 //! Runs ordered and atomic accesses. They stay in the residual program, and the exploration knows their values.
 
 use super::access::{loose, moved};
+use super::drawn::drawn;
 use super::followed::operand_left;
 use super::place::Place;
 use super::{Executing, Made, Then};
@@ -102,6 +103,9 @@ pub(super) fn update(step: &mut Executing<'_, '_>, op: &Op) -> Result<Then, Refu
         }
         return Ok(Then::Next);
     }
+    if drawn(step, op)? {
+        return Ok(Then::Next);
+    }
     let hands = step.regions().handing.contains(&step.state.pc);
     if hands && *order == RmwOrder::Relaxed && step.mask.count_ones() > 1 {
         return tickets(step, op, &address);
@@ -192,7 +196,12 @@ fn apart(step: &Executing<'_, '_>, space: Space, address: &Val) -> Result<Option
 }
 
 /// The word at an address on which all lanes agree. From the next round on, stores there keep their values.
-fn word(step: &mut Executing<'_, '_>, space: Space, address: &Val, bytes: u32) -> Result<Touch, Refusal> {
+pub(super) fn word(
+    step: &mut Executing<'_, '_>,
+    space: Space,
+    address: &Val,
+    bytes: u32,
+) -> Result<Touch, Refusal> {
     match step.place(space, address)? {
         Place::In(mem, at) => match at.one(step.mask) {
             Some(at) => {
@@ -234,7 +243,7 @@ fn held(step: &mut Executing<'_, '_>, word: &Touch, n: usize, bytes: u32, slot: 
 }
 
 /// Tells other warps the value that element `n` gets, if the exploration knows it.
-fn holds(
+pub(super) fn holds(
     step: &mut Executing<'_, '_>,
     word: &Touch,
     n: usize,

@@ -49,6 +49,26 @@ impl Executing<'_, '_> {
         Some((own, start, end))
     }
 
+    /// The same bytes of each CTA of the cluster, if `mapa` made the address.
+    pub(super) fn peers(&self, (mem, start, end): (Mem, u64, u64)) -> Vec<(Mem, u64, u64)> {
+        match self.regions().ranks.contains_key(&self.state.pc) {
+            true => self.warp.here.peers.iter().map(|cta| (Mem::Shared(*cta), start, end)).collect(),
+            false => vec![(mem, start, end)],
+        }
+    }
+
+    /// Whether data decides in which CTA the address is, if `mapa` made it.
+    pub(super) fn any_peer(&self) -> bool {
+        let ranks = self.regions().ranks.get(&self.state.pc);
+        ranks.is_none_or(|all| all.iter().all(|rank| matches!(self.value(*rank), Val::Unknown(_))))
+    }
+
+    /// Says that data decides the address of the statement.
+    pub(super) fn anywhere(&mut self, address: &Val) {
+        let (line, why) = (self.line(), self.warp.reason(address));
+        self.note(format!("line {line} accesses any place of its memory: which one depends on {why}"));
+    }
+
     /// The lanes of the step by what they have: a mask for each value, or one if the value is not known.
     pub(super) fn alike(&self, value: &Val) -> Vec<u32> {
         let (Val::Known(each) | Val::Based(_, each)) = value else { return vec![self.mask] };

@@ -64,12 +64,7 @@ pub(super) fn small(step: &mut Executing<'_, '_>, copy: &SmallCopy) -> Result<Th
     };
     let whole = Lanes::Same(u64::from(copy.bytes));
     let mut touches = vec![footprint(mem, &at, &whole, step.mask, true)];
-    let readers = read.truth(step.mask);
-    if readers != 0
-        && let Place::In(mem, at) = step.only(readers).place(Space::Global, &from)?
-    {
-        touches.push(footprint(mem, &at, &read, step.mask, false));
-    }
+    touches.extend(source(step, &from, &read)?);
     step.overwritten(&touches[0])?;
     if joined(step, &mut touches) {
         return Ok(Then::Next);
@@ -77,6 +72,25 @@ pub(super) fn small(step: &mut Executing<'_, '_>, copy: &SmallCopy) -> Result<Th
     let op = Op::AsyncCopy(AsyncCopy::Small(*copy));
     step.emit(Item::Op { op: Box::new(op), touches })?;
     Ok(Then::Next)
+}
+
+/// What the lanes read, given the number of bytes for each: any bytes of the memory, if data decides the address.
+fn source(step: &mut Executing<'_, '_>, from: &Val, read: &Lanes) -> Result<Option<Touch>, Refusal> {
+    let readers = read.truth(step.mask);
+    if readers == 0 {
+        return Ok(None);
+    }
+    if let Some((mem, start, end)) = step.somewhere(from).filter(|(mem, ..)| mem.cta().is_none()) {
+        step.anywhere(from);
+        let line = step.line();
+        step.warp.out.copied.insert((line, mem));
+        let kind = Kind::Small { writes: false };
+        return Ok(Some(Touch { mem, ranges: vec![(start, end)], kind, by: Vec::new() }));
+    }
+    Ok(match step.only(readers).place(Space::Global, from)? {
+        Place::In(mem, at) => Some(footprint(mem, &at, read, step.mask, false)),
+        Place::Private => None,
+    })
 }
 
 /// Joins the copy with the previous one, if the same lanes copy to other bytes.
