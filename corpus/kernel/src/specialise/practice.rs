@@ -1,4 +1,4 @@
-//! Readings of practice about lanes that run together: the letter does not grant them, shipped kernels rely on them.
+//! Readings of practice about lanes that run together, and about products: the letter does not grant them, shipped kernels rely on them.
 //!
 //! Each is one promise, with the page that supports it. A launch is run ahead with all of them, or by the letter with none.
 
@@ -15,6 +15,10 @@ pub enum Practice {
     OneAnswer,
     /// AM: `activemask` gives the lanes that come there together.
     Together,
+    /// WF: a proxy fence behind a `wgmma.fence` orders what products read, too.
+    Products,
+    /// MS: an arrival at an mbarrier of another CTA is in the scope of the cluster if it says none.
+    Reaching,
 }
 
 impl Practice {
@@ -26,6 +30,8 @@ impl Practice {
             Practice::InStep => "LW",
             Practice::OneAnswer => "OA",
             Practice::Together => "AM",
+            Practice::Products => "WF",
+            Practice::Reaching => "MS",
         }
     }
 
@@ -62,6 +68,16 @@ impl Practice {
                 "activemask gives A any set of lanes with the executing one (PTX ISA, activemask; CUDA C++ Programming Guide, \
                  __activemask), B the lanes that come there together (CUDA blog, Using CUDA Warp-Level Primitives: opportunistic \
                  warp-level programming)"
+            }
+            Practice::Products => {
+                "what a warpgroup product reads of shared memory comes after earlier operations of its thread A by a wgmma.fence \
+                 alone, B by an async proxy fence between a wgmma.fence and the product, too (PTX ISA, program order of \
+                 asynchronous operations; wgmma.fence: it is needed for registers, an async proxy fence for matrices in memory)"
+            }
+            Practice::Reaching => {
+                "arrivals at mbarriers and waits for them that say no scope have A the scope of their CTA, B that of the cluster if \
+                 threads arrive at mbarriers of other CTAs in this way (PTX ISA, mbarrier.arrive: such arrivals are older than \
+                 scopes; CUTLASS, ClusterBarrier: says none)"
             }
         }
     }

@@ -6,7 +6,7 @@ use super::control::control;
 use super::copies::{copy, tensormap};
 use super::ordered::{strong_load, strong_store, update};
 use super::tensor::tensor;
-use super::warpgroup::warpgroup;
+use super::warpgroup::{fence, warpgroup};
 use super::{Executing, Made, Then};
 use crate::Refusal;
 use crate::specialise::known::map::{RANK_SHIFT, SHARED_WINDOW};
@@ -80,7 +80,7 @@ pub(super) fn instruction(step: &mut Executing<'_, '_>, op: &Op) -> Result<Then,
             step.leave(op.clone(), Made::default())
         }
         // They touch no memory of their own, and no lane of a warp does them otherwise.
-        fence_op!() => as_it_is(step, op),
+        fence_op!() => fence(step, op),
         Op::ClusterArrive { .. } | Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } => {
             as_it_is(step, op)
         }

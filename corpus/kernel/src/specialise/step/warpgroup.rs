@@ -11,6 +11,7 @@ use crate::ptx::{Statement, What};
 use crate::specialise::item::Item;
 use crate::specialise::known::flow::effects;
 use crate::specialise::known::value::{Val, Why};
+use crate::specialise::practice::Practice;
 use moire_program::ir::*;
 use moire_program::tensor::{Extent, Major, SharedMatrix};
 use std::collections::BTreeMap;
@@ -79,6 +80,44 @@ pub(super) fn warpgroup(step: &mut Executing<'_, '_>, op: &Wgmma) -> Result<Then
         matrices(step, product, &mut made)?;
     }
     step.leave(Op::Wgmma(new), made)
+}
+
+/// Runs a fence. An async proxy fence behind a `wgmma.fence`, with no register of products touched in between, is under practice
+/// one with the `wgmma.fence` behind it ([`Practice::Products`]).
+pub(super) fn fence(step: &mut Executing<'_, '_>, op: &Op) -> Result<Then, Refusal> {
+    let again = orders_products(op) && fenced(step) && step.relies(Practice::Products);
+    step.leave(op.clone(), Made::default())?;
+    if again {
+        step.leave_op(Op::Wgmma(Wgmma::Fence))?;
+    }
+    Ok(Then::Next)
+}
+
+/// Whether a fence orders the async proxy.
+fn orders_products(op: &Op) -> bool {
+    matches!(op, Op::ProxyFence(all) if all.contains(&ProxyFence::Of(Proxy::Async)))
+        || matches!(op, Op::ProxyOrder(ProxyOrder::AsyncSpace(_)))
+}
+
+/// Whether the last warpgroup instruction is a `wgmma.fence`, and no register of products was touched since.
+fn fenced(step: &Executing<'_, '_>) -> bool {
+    let straight = |item: &&Item| match item {
+        Item::Op { op, .. } => !matches!(**op, Op::Mov { .. }),
+        Item::Data { .. } => true,
+        _ => false,
+    };
+    let mut before = step.warp.out.items.iter().rev().map(|p| &p.item).take_while(straight);
+    let last = before.find_map(|item| match item {
+        Item::Op { op, .. } => {
+            if let Op::Wgmma(w) = &**op {
+                Some(w)
+            } else {
+                None
+            }
+        }
+        _ => None,
+    });
+    last == Some(&Wgmma::Fence)
 }
 
 fn matrices(
