@@ -43,7 +43,10 @@ fn fault(row: &str) -> Option<String> {
         told["verdicts"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut named = BTreeSet::new();
     let parts = told["parts"].as_array().into_iter().flatten();
-    parts.for_each(|part| lines(&part["findings"], &mut named));
+    for part in parts {
+        lines(&part["findings"], &mut named);
+        lines(&part["second"]["findings"], &mut named);
+    }
     let any = |group: &str| group.split('|').any(|line| line.parse().is_ok_and(|line| named.contains(&line)));
     if OPEN.contains(name) {
         let open = said.iter().all(|word| word.starts_with("abstained"));

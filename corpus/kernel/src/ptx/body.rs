@@ -182,8 +182,7 @@ impl Body<'_, '_> {
             Some(moves) => moves,
             None => vec![self.instruction(&instr, at, spot, guard)?],
         };
-        let unscoped = says_no_scope(&instr);
-        let statement = |what| Statement { guard, line: spot.line, what, unscoped };
+        let statement = |what| Statement { guard, line: spot.line, what };
         self.kernel.body.extend(all.into_iter().map(statement));
         self.label = None;
         self.scan.expect(";")
@@ -366,10 +365,4 @@ impl Body<'_, '_> {
         let text = &self.scan.source[at..self.scan.at];
         Jump { at: at + text.rfind(&label).unwrap_or(0), label }
     }
-}
-
-/// Whether an instruction could say in which scope it arrives at an mbarrier or waits for it, and does not.
-fn says_no_scope(instr: &Instr) -> bool {
-    matches!(instr, Instr::MbarrierArrive(arrive) if arrive.order.scope.is_none())
-        || matches!(instr, Instr::MbarrierWait(wait) if wait.order.scope.is_none())
 }

@@ -179,7 +179,7 @@ impl Body<'_, '_> {
         if let Some(Guard { reg, negated }) = guard {
             let skips = Some(Guard { reg, negated: !negated });
             let what = What::Branch { target: usize::MAX };
-            self.kernel.body.push(Statement { guard: skips, line: spot.line, what, unscoped: false });
+            self.kernel.body.push(Statement { guard: skips, line: spot.line, what });
         }
         let returns = guard.map(|_| first).into_iter().collect();
         self.calls.frames.push(Frame { name: call.name, returns });

@@ -135,8 +135,6 @@ pub struct Statement {
     pub line: u32,
     /// The statement without its guard.
     pub what: What,
-    /// It is one at an mbarrier, and says no scope.
-    pub unscoped: bool,
 }
 
 /// The kinds of statements.

@@ -17,8 +17,6 @@ pub enum Practice {
     Together,
     /// WF: a proxy fence behind a `wgmma.fence` orders what products read, too.
     Products,
-    /// MS: an arrival at an mbarrier of another CTA is in the scope of the cluster if it says none.
-    Reaching,
 }
 
 impl Practice {
@@ -31,7 +29,6 @@ impl Practice {
             Practice::OneAnswer => "OA",
             Practice::Together => "AM",
             Practice::Products => "WF",
-            Practice::Reaching => "MS",
         }
     }
 
@@ -73,11 +70,6 @@ impl Practice {
                 "what a warpgroup product reads of shared memory comes after earlier operations of its thread A by a wgmma.fence \
                  alone, B by an async proxy fence between a wgmma.fence and the product, too (PTX ISA, program order of \
                  asynchronous operations; wgmma.fence: it is needed for registers, an async proxy fence for matrices in memory)"
-            }
-            Practice::Reaching => {
-                "arrivals at mbarriers and waits for them that say no scope have A the scope of their CTA, B that of the cluster if \
-                 threads arrive at mbarriers of other CTAs in this way (PTX ISA, mbarrier.arrive: such arrivals are older than \
-                 scopes; CUTLASS, ClusterBarrier: says none)"
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::ptx::{self, Kernel, Sort, Statement, Sum, Variable, What, sort};
 use crate::specialise::touch::Mem;
 use moire_isa::kinds::{self, BinaryForm, TernaryForm};
 use moire_isa::{Instr, Value};
-use moire_program::ir::{AluOp, AsyncCopy, Mbarrier, MbarrierOp, Op, Operand, Reg, Space, StoreOrder};
+use moire_program::ir::{AluOp, AsyncCopy, Op, Operand, Reg, StoreOrder};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most pairs of a place and a register that are visited.
@@ -49,8 +49,6 @@ pub(crate) struct Regions {
     pub(crate) of: BTreeMap<usize, (Mem, u64, u64)>,
     /// The ranks of the CTAs whose shared memory an access may be in, by `mapa`.
     pub(crate) ranks: BTreeMap<usize, Vec<Operand>>,
-    /// Whether arrivals at mbarriers of other CTAs say no scope.
-    pub(crate) unscoped: bool,
     /// The loads that some guard depends on.
     pub(crate) steering: BTreeSet<usize>,
     /// The stores whose places a counter may hand out.
@@ -79,17 +77,8 @@ impl Regions {
         };
         let tickets = all().filter_map(ticket).collect();
         let guards = all().filter_map(|(pc, s)| Some((pc, s.guard?.reg)));
-        let unscoped = kernel.body.iter().any(|s| s.unscoped && reaches(s));
-        Regions { of, ranks, unscoped, steering: slices.loads(guards.collect()), tickets, handing }
+        Regions { of, ranks, steering: slices.loads(guards.collect()), tickets, handing }
     }
-}
-
-/// Whether a statement may arrive at an mbarrier of another CTA.
-fn reaches(statement: &Statement) -> bool {
-    matches!(
-        &statement.what,
-        What::Core(Op::Mbarrier(Mbarrier { space: Space::SharedCluster, op: MbarrierOp::Arrive(_), .. }))
-    )
 }
 
 /// The register in the address of what `cp.async` copies, which is in global memory.

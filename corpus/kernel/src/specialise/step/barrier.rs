@@ -64,7 +64,6 @@ pub(super) fn mbarrier(step: &mut Executing<'_, '_>, m: &Mbarrier) -> Result<The
     }
     let touch = step.shared(m.space, &address, MBARRIER_BYTES, Kind::Barrier)?;
     let mut new = m.clone();
-    widen(step, &mut new.op);
     let mut made = Made::default();
     let place = touch.mem.cta().zip(touch.ranges.first().map(|r| r.0));
     new.addr = made.touch(touch);
@@ -109,19 +108,4 @@ pub(super) fn mbarrier(step: &mut Executing<'_, '_>, m: &Mbarrier) -> Result<The
     }
     step.set(dst, Val::Based(Base::Register(slot.0), Lanes::Same(0)));
     Ok(Then::Next)
-}
-
-/// Gives an arrival or a wait that says no scope that of the cluster ([`Practice::Reaching`]).
-fn widen(step: &mut Executing<'_, '_>, op: &mut MbarrierOp) {
-    let clusters = step.warp.here.peers.len() > 1 && step.regions().unscoped;
-    let unscoped = step.round().kernel.body.get(step.state.pc).is_some_and(|s| s.unscoped);
-    if !clusters || !unscoped || !step.relies(Practice::Reaching) {
-        return;
-    }
-    match op {
-        MbarrierOp::Arrive(arrive) => arrive.scope = Scope::Cluster,
-        MbarrierOp::Wait(wait) => wait.scope = Scope::Cluster,
-        MbarrierOp::Init { .. } | MbarrierOp::Inval => {}
-        MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => {}
-    }
 }
