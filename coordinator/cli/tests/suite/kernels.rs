@@ -384,6 +384,33 @@ fn ctas_that_cannot_be_told_apart_meet_at_a_flag() {
     assert!(code == Some(10) && out.starts_with("k.ptx: race\n"), "{out}{err}");
 }
 
+/// Nine parameters decide branches that lead nowhere, and the tenth how often a loop goes round. Two warps store to one word in its
+/// second round.
+fn many_parameters() -> String {
+    let params: Vec<String> = (0..10).map(|n| format!(".param .u32 p{n}")).collect();
+    let nowhere = |n: usize| {
+        format!(
+            "ld.param.u32 %r0, [p{n}];\nsetp.eq.u32 %p, %r0, 0;\n@%p bra L{n};\nadd.u32 %r1, %r1, 1;\nL{n}:\n"
+        )
+    };
+    format!(
+        ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry many(.param .u64 out, {})\n.reqntid 64\n{{\n\
+         .reg .b32 %r<6>;\n.reg .b64 %rd<2>;\n.reg .pred %p;\n{}ld.param.u64 %rd0, [out];\nld.param.u32 %r2, [p9];\n\
+         mad.lo.u32 %r2, %r2, %r2, %r2;\nshr.u32 %r2, %r2, 6;\nmov.u32 %r3, 0;\nmov.u32 %r4, 0;\nLOOP:\nsetp.eq.u32 %p, %r4, 0;\n@%p bra NEXT;\n\
+         st.global.u32 [%rd0], %r4;\nbar.sync 0;\nNEXT:\nadd.u32 %r4, %r4, 1;\nadd.u32 %r3, %r3, 64;\n\
+         setp.lt.u32 %p, %r3, %r2;\n@%p bra LOOP;\nret;\n}}\n",
+        params.join(", "),
+        (0..9).map(nowhere).collect::<String>()
+    )
+}
+
+/// The trials are not used up by parameters that change nothing.
+#[test]
+fn the_last_of_many_parameters_gets_its_turn() {
+    let (code, out, err) = check(&many_parameters(), &[]);
+    assert!(code == Some(10) && !out.contains("in another launch"), "{code:?} {out}{err}");
+}
+
 #[test]
 fn missing_parameters_are_chosen_and_named() {
     let ring = ours("ring.ptx");

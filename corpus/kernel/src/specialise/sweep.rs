@@ -24,6 +24,8 @@ const COUNTS: [u64; 20] = [1, 2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 96, 128, 192, 25
 pub(super) const APART: u64 = 128;
 /// Values that are tried for what addresses are computed from.
 const LENGTHS: [u64; 7] = [APART, 256, 384, 512, 768, 1024, 2048];
+/// Values that are tried first where there are so many parameters that not all values of each can be tried.
+const PROBES: [u64; 6] = [2, 4, 16, 128, 512, 2048];
 /// Most parameters that get a value.
 const NEEDS: usize = 64;
 /// Most launches that are run ahead.
@@ -100,9 +102,22 @@ impl Search<'_> {
         if self.strides.contains(&(need.index, need.at)) { &LENGTHS } else { &COUNTS }
     }
 
+    /// Whether some of a few values of a parameter is better.
+    fn matters(&mut self, need: &Need, best: &Tried) -> bool {
+        PROBES.iter().any(|v| {
+            let mut launch = best.0.clone();
+            set(self.kernel, &mut launch, need, *v);
+            let tried = self.filled(launch);
+            self.score(&tried.1) < self.score(&best.1)
+        })
+    }
+
     /// The launch with a larger value of one parameter, if that is better.
     fn raised(&mut self, n: usize, mut best: Tried) -> Tried {
         let need = self.needs[n].clone();
+        if self.needs.len() * COUNTS.len() > TRIALS && !self.matters(&need, &best) {
+            return best;
+        }
         let least = value(self.kernel, &best.0, &need).unwrap_or(0);
         for v in self.values(&need).iter().copied().filter(|v| *v > least) {
             if self.trials >= TRIALS || best.1.as_ref().is_ok_and(|c| self.is_full(c)) {
