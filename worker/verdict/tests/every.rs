@@ -10,14 +10,17 @@ use moire_operate::{Settings, operate};
 use moire_program::ir::Program;
 use std::collections::BTreeMap;
 
-const KERNELS: [&str; 3] = [
+const KERNELS: [&str; 6] = [
     include_str!("../../../corpus/ptx/ring.ptx"),
     include_str!("../../../corpus/ptx/every-ring.ptx"),
     include_str!("../../../corpus/ptx/every-modulo.ptx"),
+    include_str!("../../../corpus/ptx/every-rows.ptx"),
+    include_str!("../../../corpus/ptx/every-square.ptx"),
+    include_str!("../../../corpus/ptx/every-peek.ptx"),
 ];
 
 /// What a mistake puts in the place of what. Each place is a mistake of its own.
-const MISTAKES: [(&str, &str); 22] = [
+const MISTAKES: [(&str, &str); 28] = [
     ("    fence.proxy.async.shared::cta;\n", ""),
     ("    bar.sync 0;\n", ""),
     ("    bar.warp.sync -1;\n", ""),
@@ -40,6 +43,12 @@ const MISTAKES: [(&str, &str); 22] = [
     ("shr.u64 %rd1, %rd1, 33;", "shr.u64 %rd1, %rd1, 34;"),
     ("shr.u32 %r6, %r6, 1;", "shr.u32 %r6, %r6, 2;"),
     ("mov.b32 %r5, 0;", "mov.b32 %r5, 1;"),
+    ("shl.b32 %r8, %r6, 8;", "shl.b32 %r8, %r6, 6;"),
+    ("xor.b32 %r5, %r2, 128;", "xor.b32 %r5, %r2, 4;"),
+    ("mul.lo.s32 %r8, %r2, %r0;", "mov.b32 %r8, 0;"),
+    ("@%p8 bra FULL;", "@!%p8 bra FULL;"),
+    ("mov.pred %p8, -1;", "mov.pred %p8, 0;"),
+    ("%p8, [%r15], %r7;", "%p8, [%r2], %r7;"),
 ];
 
 /// What comes of a kernel.
@@ -78,7 +87,10 @@ fn fate(text: &str, model: &Model) -> Fate {
         classes && found.singles.iter().all(single)
     });
     let rounds = if proved { 1..=13 } else { 1..=5 };
-    let wrong = rounds.map(|n| n * grain).find(|value| {
+    let least = found
+        .as_ref()
+        .map_or(0, |f| f.singles.iter().chain(f.classes.iter().map(|c| &c.0)).copied().min().unwrap_or(0));
+    let wrong = rounds.map(|n| least.max(grain) + (n - 1) * grain).find(|value| {
         apart(*value).is_ok_and(|apart| apart.parts.iter().any(|p| is_wrong(&p.program, model)))
     });
     assert!(!proved || wrong.is_none(), "proved, but not with {wrong:?}:\n{text}");
@@ -120,6 +132,8 @@ fn twins_of_proved_kernels_are_wrong() {
         include_str!("../../../corpus/ptx/every-ring-parity.ptx"),
         include_str!("../../../corpus/ptx/every-ring-release.ptx"),
         include_str!("../../../corpus/ptx/every-modulo-stages.ptx"),
+        include_str!("../../../corpus/ptx/every-square-narrow.ptx"),
+        include_str!("../../../corpus/ptx/every-peek-flip.ptx"),
     ] {
         assert_eq!(fate(text, &model), Fate::Wrong, "{text}");
     }
@@ -131,4 +145,17 @@ fn a_quotient_that_is_wrong_late_is_not_proved() {
     let model = moire_models::load("ptx", &Variants::new()).expect("a shipped model");
     let late = KERNELS[2].replace("mul.hi.u32 %r6, %r5, -1431655765;", "mul.hi.u32 %r6, %r5, -1342177280;");
     assert_eq!(fate(&late, &model), Fate::Open);
+}
+
+/// Two warps store rows that meet in round 8 for the first time.
+#[test]
+fn rows_that_meet_late_are_not_proved() {
+    let model = moire_models::load("ptx", &Variants::new()).expect("a shipped model");
+    let text = include_str!("../../../corpus/ptx/every-rows-meet.ptx");
+    assert_eq!(fate(text, &model), Fate::Open);
+    let module = ptx::parse(text).expect("a module");
+    let kernel = entry(&module, None).expect("a kernel");
+    let launch = Launch::of(kernel, None, None, None, BTreeMap::from([(0, 9)])).expect("a launch");
+    let apart = lower_apart(kernel, &launch).expect("a program");
+    assert!(apart.parts.iter().any(|part| is_wrong(&part.program, &model)));
 }

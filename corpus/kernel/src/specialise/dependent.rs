@@ -15,7 +15,10 @@ pub(super) fn assumed(items: &[Placed]) -> BTreeSet<Note> {
     let Some(wait) = items.iter().position(waits) else { return BTreeSet::new() };
     let global = |t: &Touch| {
         t.kind != Kind::Map
-            && matches!(t.mem, Mem::Absolute | Mem::Param(_) | Mem::Variable(_) | Mem::Boxes(_))
+            && matches!(
+                t.mem,
+                Mem::Absolute | Mem::Param(_) | Mem::Along(..) | Mem::Variable(_) | Mem::Boxes(_)
+            )
     };
     let touches = |p: &Placed| match &p.item {
         Item::Op { touches, .. } => touches.iter().any(global),

@@ -8,17 +8,18 @@
 //! length, and how many rounds stand before and behind it, are tried: only the run ahead decides whether they do. A
 //! parameter from which addresses are computed starts where rows do not overlap (`sweep`).
 //!
-//! What a launch of every size touches in global memory at addresses that grow is any place of its memory: any byte behind the
-//! parameter, any box of the tensor map.
+//! What a launch of every size touches in global memory at addresses that grow has a place in it (`along`). If the growth is not
+//! the same each time, it is any place: any byte behind the parameter, any box of the tensor map.
 
 use super::budget::Budget;
 use super::coverage::Coverage;
 use super::item::{Item, Trace};
+use super::known::heap::Heap;
 use super::known::line::Reach;
 use super::known::strides::strides;
 use super::launch::Launch;
 use super::need::Stopped;
-use super::plan::{Plan, Planted};
+use super::plan::{Growths, Plan, Planted};
 use super::residual::apart::uses;
 use super::step::copies::SOME_BOX;
 use super::step::place::SOMEWHERE;
@@ -29,6 +30,7 @@ use crate::Refusal;
 use crate::ptx::Kernel;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// Values that are compared to find the loops that a parameter decides.
 const COMPARED: [(u64, u64); 3] = [(8, 16), (128, 256), (1024, 2048)];
@@ -40,7 +42,7 @@ const AROUND: [(u32, u32); 3] = [(1, 2), (2, 4), (4, 8)];
 /// Most units of a round that are told apart.
 const UNITS: u64 = 8;
 /// The work of all runs ahead.
-const WORK: u64 = STEPS / 2;
+const WORK: u64 = STEPS / 2 * 3;
 
 /// The launches of a kernel with every value of a parameter that a grain divides.
 #[derive(Clone, Debug)]
@@ -59,6 +61,14 @@ pub struct Every {
     pub classes: Vec<(u64, Apart)>,
     /// The largest value for which no number overflows its register.
     pub most: u64,
+}
+
+impl Every {
+    /// The least value of the class of a value, if it is in one.
+    pub fn base(&self, value: u64) -> Option<u64> {
+        let of = |base: &u64| value >= *base && (value - base).is_multiple_of(self.step);
+        self.classes.iter().map(|class| class.0).find(of).filter(|_| value <= self.most)
+    }
 }
 
 /// The loops that a parameter decides, by their first statements, with how many more rounds a grain is, and the grain.
@@ -86,7 +96,7 @@ fn planted(
     place: (u16, u32),
     planted: Option<Planted>,
 ) -> Result<Option<Every>, Refusal> {
-    let of = Of { kernel, launch, place, budget: Budget::new(WORK), planted };
+    let of = Of { kernel, launch, place, budget: Budget::new(WORK), planted, stored: RefCell::default() };
     let Some(decided) = of.decided() else { return Ok(None) };
     // The refusal that came last in its run is the one to tell.
     let mut told: (u64, Option<Refusal>) = (0, None);
@@ -105,6 +115,47 @@ fn planted(
     told.1.map_or(Ok(None), Err)
 }
 
+/// The sizes that are tried: the rounds of a period, and of those before it.
+struct Sizes<'d> {
+    decided: &'d Decided,
+    period: u32,
+    first: u32,
+    /// How registers grow is known.
+    known: bool,
+    growths: &'d Rc<RefCell<Growths>>,
+}
+
+impl Sizes<'_> {
+    /// What one more period takes.
+    fn step(&self) -> u64 {
+        self.decided.grain * u64::from(self.period)
+    }
+
+    /// The values are its multiples.
+    fn unit(&self) -> u64 {
+        if self.decided.grain <= UNITS { 1 } else { self.decided.grain }
+    }
+
+    fn plan(&self, of: &Of<'_>, base: u64) -> Result<Plan, Refusal> {
+        let period = self.period;
+        Ok(Plan {
+            place: of.place,
+            base,
+            step: i64::try_from(self.step()).map_err(|_| too_large())?,
+            first: self.first,
+            growths: Rc::clone(self.growths),
+            known: self.known,
+            rounds: self.decided.rounds.iter().map(|(head, n)| (*head, n * period)).collect(),
+            reach: Reach::default(),
+            planted: of.planted,
+        })
+    }
+}
+
+fn too_large() -> Refusal {
+    Refusal::Bounded("a size that is too large".to_owned())
+}
+
 /// A kernel, a launch of it, and the parameter.
 struct Of<'k> {
     kernel: &'k Kernel,
@@ -112,6 +163,8 @@ struct Of<'k> {
     place: (u16, u32),
     budget: Budget,
     planted: Option<Planted>,
+    /// What warps store, once a class has been run ahead.
+    stored: RefCell<Heap>,
 }
 
 impl Of<'_> {
@@ -145,31 +198,36 @@ impl Of<'_> {
         })
     }
 
-    /// All classes with a period of so many rounds.
-    fn classes(&self, decided: &Decided, period: u32, (first, behind): (u32, u32)) -> Result<Every, Refusal> {
-        let Decided { grain, rounds } = decided;
-        let place = self.place;
-        let step = grain * u64::from(period);
-        let too_large = || Refusal::Bounded("a size that is too large".to_owned());
-        let plan = |base: u64| {
-            Ok(Plan {
-                place,
-                base,
-                step: i64::try_from(step).map_err(|_| too_large())?,
-                first,
-                rounds: rounds.iter().map(|(head, n)| (*head, n * period)).collect(),
-                reach: Reach::default(),
-                planted: self.planted,
-            })
-        };
-        let left_out = u64::from(self.planted == Some(Planted::LeavesOut) && period > 1);
-        let unit = if *grain <= UNITS { 1 } else { *grain };
+    /// All classes with a period of so many rounds. One launch that is large enough shows how registers grow; with that, smaller ones
+    /// are enough to run the period. If not, larger ones show it for themselves.
+    fn classes(&self, decided: &Decided, period: u32, around: (u32, u32)) -> Result<Every, Refusal> {
+        let growths = Rc::default();
+        let sizes = |first: u32, known: bool| Sizes { decided, period, first, known, growths: &growths };
+        let shows = sizes(around.0, false);
+        self.class(&shows.plan(self, self.least(&shows, around.1))?)?;
+        let known = self.all_classes(&sizes(around.0, true), around.1);
+        known.or_else(|_| self.all_classes(&shows, around.1))
+    }
+
+    /// The least value of all classes.
+    fn least(&self, sizes: &Sizes<'_>, behind: u32) -> u64 {
+        let Decided { grain, .. } = sizes.decided;
+        let rounds = sizes.first + behind + if sizes.known { 0 } else { sizes.period };
+        let apart = if decides_addresses(self.kernel, self.place) { APART } else { 0 };
+        let unit = sizes.unit();
+        (grain * u64::from(rounds)).max(apart).max(unit).next_multiple_of(unit)
+    }
+
+    fn all_classes(&self, sizes: &Sizes<'_>, behind: u32) -> Result<Every, Refusal> {
+        let (place, rounds, unit) = (self.place, &sizes.decided.rounds, sizes.unit());
+        let step = sizes.step();
+        let left_out = u64::from(self.planted == Some(Planted::LeavesOut) && sizes.period > 1);
+        let least = self.least(sizes, behind);
         let apart = if decides_addresses(self.kernel, place) { APART } else { unit };
-        let least = (grain * u64::from(first + period + behind)).max(apart).next_multiple_of(unit);
         let (mut classes, mut most) = (Vec::new(), u64::MAX);
         for n in 0..step / unit - left_out {
             let base = least + unit * n;
-            let plan = plan(base)?;
+            let plan = sizes.plan(self, base)?;
             classes.push((base, self.class(&plan)?));
             let reach = plan.reach.most().ok_or_else(too_large)?;
             most = most.min(step.saturating_mul(reach).saturating_add(base));
@@ -184,7 +242,7 @@ impl Of<'_> {
 
     fn class(&self, plan: &Plan) -> Result<Apart, Refusal> {
         let (launch, named) = (self.with(plan.base), RefCell::default());
-        let reading = Reading { plan: Some(plan), ..Reading::default() };
+        let reading = Reading { plan: Some(plan), stored: Some(&self.stored), ..Reading::default() };
         parted(self.kernel, ahead(self.kernel, &launch, &self.budget, &named, reading)?)
     }
 }
@@ -231,7 +289,7 @@ fn somewhere(mem: Mem) -> Option<u64> {
     }
 }
 
-fn touches(item: &Item) -> &[Touch] {
+pub(super) fn touches(item: &Item) -> &[Touch] {
     match item {
         Item::Op { touches, .. } => touches,
         Item::Data { touch, .. } => std::slice::from_ref(touch),
@@ -239,7 +297,7 @@ fn touches(item: &Item) -> &[Touch] {
     }
 }
 
-fn touches_mut(item: &mut Item) -> &mut [Touch] {
+pub(super) fn touches_mut(item: &mut Item) -> &mut [Touch] {
     match item {
         Item::Op { touches, .. } => touches,
         Item::Data { touch, .. } => std::slice::from_mut(touch),
@@ -315,13 +373,19 @@ mod tests {
                 super::super::PERIODS.to_owned(),
                 vec![u32::try_from(n).expect("few periods")],
             )]);
-            let all: Vec<_> = apart
+            let mut all: Vec<_> = apart
                 .parts
                 .iter()
                 .map(|p| instructions(&unroll(&p.program, &counts).expect("loops")))
                 .collect();
             let own = lower_apart(kernel, &launch.with(kernel, (0, 0), *value)).expect("a launch");
-            all != own.parts.iter().map(|p| instructions(&p.program)).collect::<Vec<_>>()
+            let mut own: Vec<_> = own.parts.iter().map(|p| instructions(&p.program)).collect();
+            if n == 0 {
+                // What only a period shares with another warp is left out of a launch that has none.
+                let plain = |text: &String| !text.contains(" data, [");
+                all.iter_mut().chain(&mut own).flatten().for_each(|thread| thread.retain(plain));
+            }
+            all != own
         })
     }
 

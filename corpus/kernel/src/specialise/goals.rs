@@ -57,6 +57,8 @@ pub struct Goals {
     guards: BTreeMap<usize, Guarded>,
     /// The loops whose count a launch decides, by first statement, with the last one.
     loops: BTreeMap<usize, (usize, Depends)>,
+    /// The lines of the first statements of loops that go round as often in every launch.
+    steady: BTreeSet<u32>,
     /// Where each statement can be followed by what, for [`Goals::reachable`].
     next: Vec<Vec<usize>>,
     /// The axes along which CTAs can tell where they are.
@@ -112,6 +114,7 @@ impl Goals {
             acts: (0..kernel.body.len()).filter(acts).collect(),
             guards: BTreeMap::new(),
             loops: BTreeMap::new(),
+            steady: BTreeSet::new(),
             next: (0..kernel.body.len()).map(|pc| successors(kernel, pc)).collect(),
             axes: axes(kernel, &slices),
             global: global(kernel),
@@ -125,7 +128,25 @@ impl Goals {
         goals.tables = goals.tables(kernel, &slices);
         goals.guards = goals.asked(kernel, &slices, &acts);
         goals.loops = rounds(kernel).into_iter().filter_map(|l| goals.counted(kernel, &slices, l)).collect();
+        let steady = rounds(kernel).into_keys().filter(|first| goals.steady(kernel, &slices, *first));
+        goals.steady = steady.map(|first| kernel.body[first].line).collect();
         goals
+    }
+
+    /// Whether the loop that starts in this line goes round as often in every launch, for each thread and each time.
+    pub fn is_steady(&self, line: u32) -> bool {
+        self.steady.contains(&line)
+    }
+
+    /// Whether nothing that a launch or data decides belongs to a way out of a loop.
+    fn steady(&self, kernel: &Kernel, slices: &Slices<'_>, first: usize) -> bool {
+        let inside = body(&self.next, first);
+        let leaves = |pc: &&usize| self.next[**pc].iter().any(|to| !inside.contains(to));
+        let same = |pc: &usize| {
+            let depends = kernel.body[*pc].guard.map(|g| slices.of(*pc, g.reg));
+            depends.is_some_and(|d| d.is_fixed() && !d.is_data())
+        };
+        inside.iter().any(|pc| leaves(&pc)) && inside.iter().filter(leaves).all(same)
     }
 
     /// The targets of tables of branches behind which something happens.

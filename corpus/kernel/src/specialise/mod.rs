@@ -31,6 +31,7 @@
 //! and surface writes, and lanes of a warp that wait in one arm of a branch.
 
 mod actual;
+mod along;
 mod budget;
 mod columns;
 mod cover;
@@ -251,6 +252,8 @@ struct Reading<'p> {
     drawing: bool,
     /// See [`Round::plan`].
     plan: Option<&'p Plan>,
+    /// What the warps of a similar launch store. More than the warps of this one store adds ways and leaves out none.
+    stored: Option<&'p RefCell<Heap>>,
 }
 
 /// Runs every warp of a launch that is judged ahead.
@@ -294,13 +297,13 @@ fn ahead(
     launch: &Launch,
     budget: &Budget,
     named: &RefCell<Option<Named>>,
-    Reading { choosing, counting, drawing, plan }: Reading<'_>,
+    Reading { choosing, counting, drawing, plan, stored }: Reading<'_>,
 ) -> Result<Ahead, Refusal> {
     launch.fits(kernel)?;
     let (flow, equal, regions) = (Flow::new(kernel), OnceCell::new(), OnceCell::new());
     let places = launch.warps();
     let map = Map::new(kernel);
-    let mut heap = Heap::default();
+    let mut heap = stored.map_or_else(Heap::default, |stored| stored.borrow().clone());
     for round in 0..ROUNDS {
         let mut next = Heap::default();
         let mut traces = Vec::new();
@@ -333,7 +336,9 @@ fn ahead(
                 let what = "a branch or an address depends on a word of shared memory that nothing writes";
                 return Err(Refusal::Abstained { what: what.into(), line });
             }
+            stored.into_iter().for_each(|stored| drop(stored.replace(heap.clone())));
             if plan.is_some() {
+                along::fold(&mut traces, &launch.actual)?;
                 every::one_place(&mut traces)?;
             }
             columns::counted(&places, &traces)?;

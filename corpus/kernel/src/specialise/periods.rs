@@ -4,8 +4,8 @@
 //! form in it (`known/line`). A loop that goes round more often with a larger `u` is unrolled for its first rounds. At the
 //! start of round `first + period` the run ahead supposes that the warp stands there for the `t`-th time after so many periods,
 //! and that the registers that matter have the values `S(t)`: each has the same value each time, or grows by the same number
-//! each time, or may have any value. What grows and by how much is taken from the period before. That is a guess, and it is
-//! checked:
+//! each time, or may have any value. What grows and by how much is taken from the period before, or from the same loop of a larger launch, so that
+//! a small one needs few rounds (`every`). That is a guess, and it is checked:
 //!
 //! 1. *Start.* `S(0)` is the state in which the first rounds end.
 //! 2. *Step.* One period is run ahead from `S(t)` for all `t >= 0` and `u > t`. Each branch goes one way for all of them,
@@ -18,13 +18,14 @@
 //! value that it does not know, and there is no proof.
 //!
 //! Between the start and the end of a period no other way of the run may be open, and nothing else may be different that
-//! the run ahead keeps of a warp: loads of tensor memory on the way, copies that are not committed, choices.
+//! the run ahead keeps of a warp: loads of tensor memory on the way, copies that are not committed, choices. An answer about a phase
+//! that a round asks for and the next one uses stays in a register of the program (`either` in `run`).
 
 use super::item::Item;
 use super::known::alu::Int;
-use super::known::line::{Cone, Line};
+use super::known::line::{Cone, Line, memory, parts, whole};
 use super::known::value::{Base, Lanes, Val, Why, lanes};
-use super::plan::Planted;
+use super::plan::{Growth, Planted};
 use super::run::{Memo, Run};
 use super::warp::{Copying, State};
 use crate::Refusal;
@@ -69,26 +70,47 @@ impl Run<'_> {
                 Ok(())
             };
         }
+        let start = if plan.known { plan.first } else { plan.first + rounds };
+        if passes == start {
+            return self.open(state, memo, alone, depth);
+        }
         if passes == plan.first {
             self.seen.insert(head, state.env.clone());
-        } else if passes == plan.first + rounds {
-            return self.open(state, memo, alone, depth);
         }
         Ok(())
     }
 
+    /// How the registers that matter change in a period from here on: what a larger launch has shown, or what the period before
+    /// shows. None if that is not known.
+    fn growths(&mut self, state: &State) -> Option<Vec<Growth>> {
+        let (head, round) = (state.pc, self.warp.round);
+        let plan = round.plan?;
+        let times = self.opened.entry(head).or_default();
+        let key = (self.warp.out.warp, head, *times);
+        *times += 1;
+        if plan.known {
+            return plan.growths.borrow().get(&key).cloned();
+        }
+        let before = self.seen.remove(&head)?;
+        let bit = |v: &Val| v.known().and_then(|l| l.one(state.active)).is_some_and(|n| n < 2);
+        let short = plan.planted == Some(Planted::ShortPeriod);
+        let of = |r: &moire_program::ir::Reg| {
+            let (before, now) = (&before[r.index()], &state.env[r.index()]);
+            let kept = short && bit(before) && bit(now);
+            if kept { Growth::Same } else { growth(before, now, (state.active, self.bits(r.index()))) }
+        };
+        let all: Vec<Growth> = round.flow.live[head].iter().map(of).collect();
+        plan.growths.borrow_mut().insert(key, all.clone());
+        Some(all)
+    }
+
     fn open(&mut self, state: &mut State, memo: &mut Memo, alone: bool, depth: usize) -> Result<(), Refusal> {
         let (head, round) = (state.pc, self.warp.round);
-        let Some(before) = self.seen.remove(&head).filter(|_| alone) else {
+        let Some(growths) = self.growths(state).filter(|_| alone) else {
             return self.warp.abstain(state, "a loop whose rounds start in several ways");
         };
-        let short = round.plan.is_some_and(|p| p.planted == Some(Planted::ShortPeriod));
-        let bit = |v: &Val| v.known().and_then(|l| l.one(state.active)).is_some_and(|n| n < 2);
-        let kept = |r: usize| short && bit(&before[r]) && bit(&state.env[r]);
-        let live: Vec<_> = round.flow.live[head].iter().filter(|r| !kept(r.index())).copied().collect();
-        for r in live {
-            let guess =
-                guessed(&before[r.index()], &state.env[r.index()], (state.active, self.bits(r.index())));
+        for (r, growth) in round.flow.live[head].iter().zip(&growths) {
+            let guess = guessed(growth, &state.env[r.index()], self.bits(r.index()));
             state.env[r.index()] = guess.unwrap_or(Val::Unknown(Why::Computed(self.warp.line(head))));
         }
         state.behind.wait(false);
@@ -171,27 +193,42 @@ impl Run<'_> {
     }
 }
 
-/// What a register of so many bits has each time, given what it had one period earlier and now. None if it is not known.
-fn guessed(before: &Val, now: &Val, (active, bits): (u32, u32)) -> Option<Val> {
+/// How a register of so many bits changes, given what it had one period earlier and now.
+fn growth(before: &Val, now: &Val, (active, bits): (u32, u32)) -> Growth {
     if same(before, now, active) || matches!(now, Val::Unknown(_)) {
-        return Some(now.clone());
+        return Growth::Same;
     }
-    if let (
-        Val::Based(Base::Param(n) | Base::Behind(n), _),
-        Val::Based(Base::Param(m) | Base::Behind(m), _),
-    ) = (before, now)
-    {
-        return (n == m).then_some(Val::Based(Base::Behind(*n), Lanes::Same(0)));
-    }
-    let signed =
-        |l: &Lanes| l.map(|v| (v << (64 - bits)).cast_signed().wrapping_shr(64 - bits).cast_unsigned());
-    let (line, before, now) = match (before, now) {
-        (Val::Known(a), Val::Known(b)) if bits >= 32 => (Line::default(), signed(a), signed(b)),
-        (Val::Based(Base::Line(p), a), Val::Based(Base::Line(q), b)) if p == q => (*p, a.clone(), b.clone()),
-        _ => return None,
+    let turn = || {
+        let ((param, line, a), (other, like, b)) = (parts(before)?, parts(now)?);
+        let plain = param.is_none() && line.is_none();
+        if (param, line) != (other, like) || (plain && bits < 32) {
+            return None;
+        }
+        let (a, b) = if plain { (signed(a, bits), signed(b, bits)) } else { (a.clone(), b.clone()) };
+        Some(Growth::Turn(b.zip(&a, u64::wrapping_sub).one(active)?.cast_signed()))
     };
-    let turn = now.zip(&before, u64::wrapping_sub).one(active)?.cast_signed();
-    Some(Val::Based(Base::Line(Line { turn, ..line }), now))
+    let points = memory(before).is_some() && memory(before) == memory(now);
+    turn().unwrap_or(if points { Growth::Somewhere } else { Growth::Unknown })
+}
+
+/// Numbers of so many bits with their signs.
+fn signed(all: &Lanes, bits: u32) -> Lanes {
+    all.map(|v| (v << (64 - bits)).cast_signed().wrapping_shr(64 - bits).cast_unsigned())
+}
+
+/// What a register of so many bits has each time, given what it has now and how it changes. None if it is not known.
+fn guessed(growth: &Growth, now: &Val, bits: u32) -> Option<Val> {
+    match growth {
+        Growth::Same => Some(now.clone()),
+        Growth::Turn(turn) => {
+            let (param, line, at) = parts(now)?;
+            let plain = param.is_none() && line.is_none();
+            let at = if plain { signed(at, bits) } else { at.clone() };
+            (!plain || bits >= 32).then(|| whole(param, Line { turn: *turn, ..line }, at))
+        }
+        Growth::Somewhere => Some(Val::Based(Base::Behind(memory(now)?), Lanes::Same(0))),
+        Growth::Unknown => None,
+    }
 }
 
 /// Whether two values are the same for these lanes.
@@ -208,10 +245,8 @@ fn same(a: &Val, b: &Val, active: u32) -> bool {
 fn holds(start: &Val, end: &Val, active: u32) -> bool {
     match start {
         Val::Unknown(Why::Loaded(_) | Why::Computed(_)) => true,
-        Val::Based(Base::Behind(n), _) => {
-            matches!(end, Val::Based(Base::Param(m) | Base::Behind(m), _) if n == m)
-        }
-        Val::Based(Base::Line(line), _) => {
+        Val::Based(Base::Behind(n), _) => memory(end) == Some(*n),
+        Val::Based(Base::Line(line) | Base::Along(_, line), _) => {
             same(&start.add(&Lanes::Same(line.turn.cast_unsigned())), end, active)
         }
         other => same(other, end, active),
@@ -220,10 +255,12 @@ fn holds(start: &Val, end: &Val, active: u32) -> bool {
 
 /// A value of a register of so many bits behind the loop.
 fn passed(value: Val, bits: u32) -> Val {
-    let Val::Based(Base::Line(line), offset) = value else { return value };
+    let Some((param, line, offset)) = parts(&value).filter(|p| !p.1.is_none()) else { return value };
     match line.passed() {
-        Some(Line { turn: 0, size: 0 }) => Val::Known(offset.map(|n| Int { bits, signed: false }.cut(n))),
-        Some(line) => Val::Based(Base::Line(line), offset),
+        Some(line) if param.is_none() && line.is_none() => {
+            Val::Known(offset.map(|n| Int { bits, signed: false }.cut(n)))
+        }
+        Some(line) => whole(param, line, offset.clone()),
         None => Val::Unknown(Why::Computed(0)),
     }
 }
@@ -235,7 +272,8 @@ mod tests {
     #[test]
     fn growth_is_taken_from_two_rounds_and_checked() {
         let known = |v: i64| Val::same(v.cast_unsigned() & 0xffff_ffff);
-        let grown = guessed(&known(-64), &known(0), (1, 32)).expect("both are known");
+        let turn = growth(&known(-64), &known(0), (1, 32));
+        let grown = guessed(&turn, &known(0), 32).expect("both are known");
         assert_eq!(grown, Val::Based(Base::Line(Line { turn: 64, size: 0 }), Lanes::Same(0)));
         assert!(holds(&grown, &grown.add(&Lanes::Same(64)), 1));
         assert!(!holds(&grown, &grown.add(&Lanes::Same(128)), 1));

@@ -11,7 +11,7 @@
 use super::dependent;
 use super::item::{Item, Note, Trace};
 use super::known::arms::{moves_data, stores_shared};
-use super::known::value::{Base, Val, Why};
+use super::known::value::{Base, Lanes, Val, Why};
 use super::lanes::{awaited, late, steered};
 use super::launch::Here;
 use super::periods::Open;
@@ -49,7 +49,7 @@ type Tickets = BTreeMap<usize, Ticket>;
 
 /// Runs a warp ahead in one round.
 pub(super) fn run(round: &Round<'_>, here: Here) -> Result<Trace, Refusal> {
-    Run { warp: Warp::new(round, here), open: None, seen: BTreeMap::new() }.run()
+    Run { warp: Warp::new(round, here), open: None, seen: BTreeMap::new(), opened: BTreeMap::new() }.run()
 }
 
 /// Whether a statement that moves data is an access: it does more than compute.
@@ -104,6 +104,8 @@ pub(super) struct Run<'r> {
     pub(super) open: Option<Open>,
     /// The registers at the start of a loop, one period before a period is run.
     pub(super) seen: BTreeMap<usize, Vec<Val>>,
+    /// How often a period was run, by the first statement of the loop.
+    pub(super) opened: BTreeMap<usize, usize>,
 }
 
 impl<'r> Run<'r> {
@@ -257,6 +259,11 @@ impl<'r> Run<'r> {
             }
             memo.insert(key, label);
             self.warp.emit(state, self.warp.together, Item::Label(label))?;
+        }
+        if let (Some(guard), What::Branch { target }) = (statement.guard, &statement.what)
+            && let Some(answer) = self.answered(state, guard)
+        {
+            return self.either(state, (guard, answer), *target, depth);
         }
         if let Some(guard) = statement.guard
             && self.is_data(state, guard)
@@ -553,12 +560,65 @@ impl<'r> Run<'r> {
         }
     }
 
+    /// The register of the items that says whether an mbarrier has answered, in a launch of any size: a round may ask for what the
+    /// next one waits for.
+    fn answered(&self, state: &State, guard: Guard) -> Option<Reg> {
+        match state.env[guard.reg.index()] {
+            Val::Based(Base::Register(r), Lanes::Same(0)) if self.round().plan.is_some() => Some(Reg(r)),
+            _ => None,
+        }
+    }
+
+    /// Runs both arms of a branch on such an answer to where they meet. One period then stands for both.
+    fn either(
+        &mut self,
+        state: &mut State,
+        (guard, answer): (Guard, Reg),
+        target: usize,
+        depth: usize,
+    ) -> Result<Progress, Refusal> {
+        let meet = self.round().flow.meets[state.pc];
+        self.round().budget.looks(2 * state.env.len());
+        let (yes, end) = (self.warp.fresh(), self.warp.fresh());
+        let arm = |holds: bool, state: &State| {
+            let pc = if holds == guard.negated { state.pc + 1 } else { target };
+            let mut arm = State { pc, ..state.clone() };
+            arm.env[guard.reg.index()] = Val::same(u64::from(holds));
+            arm.behind.wait(false);
+            arm
+        };
+        self.warp.emit(state, self.warp.together, Item::Branch { reg: answer, to: yes })?;
+        let one = self.region(arm(false, state), meet, depth + 1)?;
+        self.warp.emit(state, self.warp.together, Item::Jump(end))?;
+        self.warp.emit(state, self.warp.together, Item::Label(yes))?;
+        let mut other = self.region(arm(true, state), meet, depth + 1)?;
+        self.warp.emit(state, self.warp.together, Item::Label(end))?;
+        if let (Some(one), Some(other)) = (&one, &mut other) {
+            if one.active != other.active {
+                return self.warp.abstain(state, "lanes that exit if an mbarrier has answered");
+            }
+            other.behind.join(one.behind);
+        }
+        self.met(state, one, other)
+    }
+
     /// Runs both arms of a branch that only move data, one after the other. What they compute differently is unknown.
     fn both_arms(&mut self, state: &mut State, target: usize, depth: usize) -> Result<Progress, Refusal> {
-        let (meet, line) = (self.round().flow.meets[state.pc], self.warp.line(state.pc));
+        let meet = self.round().flow.meets[state.pc];
         self.round().budget.looks(2 * state.env.len());
         let first = self.region(State { pc: target, ..state.clone() }, meet, depth + 1)?;
         let second = self.region(State { pc: state.pc + 1, ..state.clone() }, meet, depth + 1)?;
+        self.met(state, first, second)
+    }
+
+    /// Goes on behind two arms that the same lanes may take.
+    fn met(
+        &mut self,
+        state: &mut State,
+        first: Option<State>,
+        second: Option<State>,
+    ) -> Result<Progress, Refusal> {
+        let line = self.warp.line(state.pc);
         let (Some(one), Some(mut other)) = (first, second) else {
             return self.warp.abstain(state, "an arm of a branch on data that ends the warp");
         };

@@ -1,5 +1,6 @@
 //! Footprints of instructions: which bytes of which memory they touch, how, and which lane touches which.
 
+use super::known::line::{Cone, Line};
 use super::known::value::{Lanes, lanes};
 
 /// A memory.
@@ -11,6 +12,9 @@ pub(crate) enum Mem {
     Absolute,
     /// Global memory behind a parameter.
     Param(u16),
+    /// Global memory behind a parameter, at addresses that grow with the rounds of a loop: the offsets are those of the first
+    /// round. `along` puts it into the memory of the parameter.
+    Along(u16, Line, Cone),
     /// A global variable.
     Variable(u16),
     /// Boxes of a tensor map.

@@ -238,7 +238,9 @@ impl<'r> Warp<'r> {
             Val::Unknown(Why::Computed(line)) => format!("what line {line} computes"),
             Val::Unknown(Why::Ticket { update, .. }) => format!("what line {} reads", self.line(*update)),
             Val::Unknown(Why::Unset) => "a register that was never written".into(),
-            Val::Based(Base::Line(_) | Base::Behind(_), _) => "how often a loop runs".into(),
+            Val::Based(Base::Line(_) | Base::Along(..) | Base::Behind(_), _) => {
+                "how often a loop runs".into()
+            }
             Val::Based(..) => "a value that only the exploration knows".into(),
             Val::Known(_) | Val::Parted(..) => "values that differ from lane to lane".into(),
         }

@@ -6,7 +6,8 @@ use super::loops::{around, spans};
 use crate::ptx::{self, Kernel, Sort, Statement, What, sort};
 use moire_isa::operand::Piece;
 use moire_isa::{Instr, Role};
-use moire_program::ir::{Op, Operand, Parts, Reg};
+use moire_program::ir::{MbarrierOp, Op, Operand, Parts, Reg};
+use moire_program::registers::only_registers;
 use std::collections::BTreeMap;
 
 /// The control flow of one kernel. Positions are those of the body; its length is the end.
@@ -29,6 +30,8 @@ pub(crate) struct Flow {
     pub(crate) spans: BTreeMap<usize, usize>,
     /// The loops around each place, by their first statements.
     pub(crate) around: Vec<Vec<usize>>,
+    /// Whether a place is in a loop that only waits.
+    pub(crate) spins: Vec<bool>,
 }
 
 impl Flow {
@@ -47,7 +50,20 @@ impl Flow {
         let (fails, quiet) = (arms::fails(kernel), arms::quiet(kernel, &next, &meets));
         let (spans, leaves) = (spans(kernel), arms::leaves(kernel));
         let around = around(&spans, body.len());
-        Flow { meets, target, live, matters, fails, leaves, quiet, spans, around }
+        let idle = spans.iter().filter(|(first, last)| body[**first..=**last].iter().all(is_idle));
+        let mut spins = vec![false; body.len() + 1];
+        idle.for_each(|(first, last)| spins[*first..=*last].fill(true));
+        Flow { meets, target, live, matters, fails, leaves, quiet, spans, around, spins }
+    }
+}
+
+/// Whether a statement only computes, branches, or waits for an mbarrier.
+fn is_idle(statement: &Statement) -> bool {
+    match &statement.what {
+        What::Core(Op::Mbarrier(m)) => matches!(m.op, MbarrierOp::Wait(_)),
+        What::Core(op) => only_registers(op) || matches!(op, Op::Fence { .. }),
+        What::Plain(instr) => matches!(sort(instr), Sort::Computes(_) | Sort::Fence | Sort::Hint),
+        What::Branch { .. } | What::Table { .. } | What::Exit => true,
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Line {
 }
 
 /// For which `t` and `u` something has to hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Cone {
     /// `u >= 0`, and no `t`.
     Outside,
@@ -103,7 +103,7 @@ fn at_least(cone: Cone, line: Line, offset: i128, least: i128) -> Option<bool> {
 }
 
 impl Line {
-    fn is_none(self) -> bool {
+    pub(crate) fn is_none(self) -> bool {
         self == Line::default()
     }
 
@@ -159,17 +159,47 @@ pub(crate) struct Forms<'r> {
 
 /// Whether a value grows: a number, or an address.
 pub(crate) fn grows(value: &Val) -> bool {
-    matches!(value, Val::Based(Base::Line(_) | Base::Behind(_), _))
+    matches!(value, Val::Based(Base::Line(_) | Base::Along(..) | Base::Behind(_), _))
 }
 
-/// The sum of an address behind a parameter and a number, one of which grows.
-fn moved(pointer: &Val, by: &Val) -> Option<Val> {
-    let (Val::Based(Base::Param(n) | Base::Behind(n), _), Val::Known(_) | Val::Based(Base::Line(_), _)) =
-        (pointer, by)
-    else {
-        return None;
-    };
-    Some(Val::Based(Base::Behind(*n), Lanes::Same(0)))
+/// Whether a value grows in some lanes.
+pub(crate) fn grows_in_part(value: &Val) -> bool {
+    match value {
+        Val::Parted(_, both) => grows_in_part(&both.0) || grows_in_part(&both.1),
+        other => grows(other),
+    }
+}
+
+/// A number, or an address behind a parameter: the parameter, the growth, and the offset.
+pub(crate) fn parts(value: &Val) -> Option<(Option<u16>, Line, &Lanes)> {
+    match value {
+        Val::Known(at) => Some((None, Line::default(), at)),
+        Val::Based(Base::Line(line), at) => Some((None, *line, at)),
+        Val::Based(Base::Param(n), at) => Some((Some(*n), Line::default(), at)),
+        Val::Based(Base::Along(n, line), at) => Some((Some(*n), *line, at)),
+        Val::Based(Base::Variable(_) | Base::Register(_) | Base::Behind(_), _) => None,
+        Val::Parted(..) | Val::Unknown(_) => None,
+    }
+}
+
+/// The value of such parts.
+pub(crate) fn whole(param: Option<u16>, line: Line, at: Lanes) -> Val {
+    match (param, line.is_none()) {
+        (None, true) => Val::Known(at),
+        (None, false) => Val::Based(Base::Line(line), at),
+        (Some(n), true) => Val::Based(Base::Param(n), at),
+        (Some(n), false) => Val::Based(Base::Along(n, line), at),
+    }
+}
+
+/// The parameter behind which an address points.
+pub(crate) fn memory(value: &Val) -> Option<u16> {
+    match value {
+        Val::Based(Base::Param(n) | Base::Along(n, _) | Base::Behind(n), _) => Some(*n),
+        Val::Parted(_, both) => memory(&both.0).filter(|n| memory(&both.1) == Some(*n)),
+        Val::Based(Base::Variable(_) | Base::Register(_) | Base::Line(_), _) => None,
+        Val::Known(_) | Val::Unknown(_) => None,
+    }
 }
 
 fn signed(bits: u32) -> Int {
@@ -245,6 +275,22 @@ impl Forms<'_> {
         Some(Val::Based(Base::Line(line), offset))
     }
 
+    /// The sum of an address behind a parameter and a number, or their difference.
+    fn moved(&self, pointer: &Val, by: &Val, sign: i64) -> Option<Val> {
+        let n = memory(pointer)?;
+        let by = self.form(by, signed(64))?;
+        if *pointer == Val::Based(Base::Behind(n), Lanes::Same(0)) {
+            return Some(pointer.clone());
+        }
+        let (param, line, at) = parts(pointer)?;
+        let line = line.zip(by.line.times(i128::from(sign))?, i64::checked_add)?;
+        let offset = self.each(|l| Some(number(at.get(l)) + i128::from(sign) * number(by.offset.get(l))))?;
+        if let Some(reach) = self.reach {
+            lanes(self.mask).for_each(|l| reach.note(self.cone, line, number(offset.get(l)), 64));
+        }
+        Some(whole(param, line, offset))
+    }
+
     /// The number of an operand that all lanes know.
     fn one(&self, value: &Val, t: Int) -> Option<i128> {
         value.known()?.one(self.mask).map(|v| t.number(v))
@@ -256,8 +302,8 @@ impl Forms<'_> {
         }
         let s = signed(t.bits);
         let address = match i.form {
-            BinaryForm::Add => moved(a, b).or_else(|| moved(b, a)),
-            BinaryForm::Sub => moved(a, b),
+            BinaryForm::Add => self.moved(a, b, 1).or_else(|| self.moved(b, a, 1)),
+            BinaryForm::Sub => self.moved(a, b, -1),
             _ => None,
         };
         if t.bits == 64 && address.is_some() {
@@ -417,7 +463,7 @@ impl Forms<'_> {
                     alu::product(half, t, 0, 0)?;
                     Val::Known(a.zip(b, |a, b| alu::product(half, t, a, b).unwrap_or(0)))
                 };
-                if let Some(address) = moved(c, &product).filter(|_| bits == 64) {
+                if let Some(address) = self.moved(c, &product, 1).filter(|_| bits == 64) {
                     return Some(address);
                 }
                 let (p, c) = (self.form(&product, signed(bits))?, self.form(c, signed(bits))?);
@@ -442,7 +488,7 @@ impl Forms<'_> {
         if i.form != CvtForm::Cvt || i.sat.is() || i.relu.is() || from.bits < 32 || to.bits < 32 {
             return None;
         }
-        if let Val::Based(Base::Behind(_), _) = a {
+        if memory(a).is_some() {
             return (from.bits == 64 && to.bits == 64).then(|| a.clone());
         }
         let from = if to.bits > from.bits { from } else { signed(from.bits) };

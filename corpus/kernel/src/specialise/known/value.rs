@@ -83,6 +83,8 @@ pub(crate) enum Base {
     Variable(u16),
     /// A register of the residual program.
     Register(u16),
+    /// The value of a kernel parameter, and what grows with the number of rounds of a loop (`line`).
+    Along(u16, Line),
     /// Somewhere in the memory of a kernel parameter.
     Behind(u16),
     /// A number that grows with the number of rounds of a loop (`line`). The offset is a number with a sign.
@@ -136,6 +138,15 @@ impl Val {
             Val::Parted(mask, both) if lanes & !mask == 0 => both.0.of(lanes),
             Val::Parted(mask, both) if lanes & mask == 0 => both.1.of(lanes),
             other => other.clone(),
+        }
+    }
+
+    /// The lanes of a mask that have one value each.
+    pub(crate) fn parts(&self, lanes: u32) -> Vec<u32> {
+        match self {
+            _ if lanes == 0 => Vec::new(),
+            Val::Parted(mask, both) => [both.0.parts(lanes & mask), both.1.parts(lanes & !mask)].concat(),
+            Val::Known(_) | Val::Based(..) | Val::Unknown(_) => vec![lanes],
         }
     }
 

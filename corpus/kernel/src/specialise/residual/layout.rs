@@ -171,7 +171,7 @@ impl Layout {
                 Mem::Shared(_) | Mem::Copy(..) => "tiles".to_owned(),
                 Mem::Lanes(_) => "lanes".to_owned(),
                 Mem::Mark(_, n) => format!("marks{n}"),
-                Mem::Param(n) => params(n),
+                Mem::Param(n) | Mem::Along(n, ..) => params(n),
                 Mem::Variable(n) => format!("global{n}"),
                 Mem::Absolute => "global".to_owned(),
                 Mem::Boxes(n) => format!("tensor{n}"),

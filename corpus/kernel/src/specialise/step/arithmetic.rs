@@ -5,12 +5,16 @@ use super::lanes::{shuffled, voted};
 use crate::ptx::{Sum, sources};
 use crate::specialise::known::alu::{self, Int};
 use crate::specialise::known::integer;
-use crate::specialise::known::line::grows;
+use crate::specialise::known::line::{Forms, grows, grows_in_part};
 use crate::specialise::known::map::SHARED_WINDOW;
 use crate::specialise::known::value::{Base, Lanes, Val, Why};
-use moire_isa::kinds::{BinaryForm, Cmp, Join, Num, To, WindowSpace};
-use moire_isa::{Cvta, Instr, Mov, Selp, Setp, Value};
+use moire_isa::kinds::{BinaryForm, Cmp, Join, Num, TernaryForm, To, WindowSpace};
+use moire_isa::{Binary, Cvta, Instr, Mov, Selp, Setp, Ternary, Value};
 use moire_program::ir::Reg;
+use std::rc::Rc;
+
+/// Most numbers of lanes by which what grows is multiplied.
+const PARTS: usize = 16;
 
 /// The value of each destination.
 pub(super) fn results(step: &Executing<'_, '_>, instr: &Instr, sum: Sum<'_>, count: usize) -> Vec<Val> {
@@ -177,18 +181,47 @@ fn chosen(step: &Executing<'_, '_>, selp: &Selp) -> Option<Val> {
 fn computed(step: &Executing<'_, '_>, instr: &Instr, sum: Sum<'_>) -> Option<Val> {
     integer::operands(sum)?;
     let args: Vec<Val> = sources(instr).iter().map(|value| step.read(value)).collect();
+    let (parts, forms) = (apart(step, sum, &args), step.forms());
+    if let [_] = parts[..] {
+        return evaluated(step, &forms, sum, &args);
+    }
+    let part = |mask: u32| {
+        let own: Vec<Val> = args.iter().map(|a| a.of(mask)).collect();
+        evaluated(step, &Forms { mask, ..step.forms() }, sum, &own)
+    };
+    let (last, others) = parts.split_last()?;
+    let over = |rest: Val, mask: &u32| Some(Val::Parted(*mask, Rc::new((part(*mask)?, rest))));
+    others.iter().try_fold(part(*last)?, over)
+}
+
+/// The result for some lanes, whose operands grow alike.
+fn evaluated(step: &Executing<'_, '_>, forms: &Forms<'_>, sum: Sum<'_>, args: &[Val]) -> Option<Val> {
     if args.iter().any(grows) {
         let unknown = Val::Unknown(Why::Computed(step.line()));
-        return Some(step.forms().computed(sum, &args).unwrap_or(unknown));
+        return Some(forms.computed(sum, args).unwrap_or(unknown));
     }
-    if let Some(v) = integer::shifted_base(sum, &args) {
+    if let Some(v) = integer::shifted_base(sum, args) {
         return Some(v);
     }
     let known: Option<Vec<&Lanes>> = args.iter().map(Val::known).collect();
     match known {
         Some(known) => integer::integer(sum, &known).map(Val::Known),
-        None => simplified(sum, &args),
+        None => simplified(sum, args),
     }
+}
+
+/// The lanes whose operands grow alike: a mask for each growth, or one for all. A product of what grows by a number of each lane
+/// grows by another number in each.
+fn apart(step: &Executing<'_, '_>, sum: Sum<'_>, args: &[Val]) -> Vec<u32> {
+    let parted = |v: &&Val| matches!(v, Val::Parted(..)) && grows_in_part(v);
+    if let Some(parted) = args.iter().find(parted) {
+        return parted.parts(step.mask);
+    }
+    let product = matches!(sum, Sum::Binary(Binary { form: BinaryForm::Mul, .. }))
+        || matches!(sum, Sum::Ternary(Ternary { form: TernaryForm::Mad, .. }));
+    let factors = args.get(..2).filter(|f| product && f.iter().any(grows)).unwrap_or_default();
+    let own = factors.iter().find(|f| matches!(f, Val::Known(_))).map(|f| step.alike(f));
+    own.filter(|all| all.len() <= PARTS).unwrap_or_else(|| vec![step.mask])
 }
 
 /// A result that one operand decides, such as `and` with zero, or that repeats an operand.

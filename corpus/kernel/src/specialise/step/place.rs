@@ -2,6 +2,7 @@
 
 use super::Executing;
 use crate::Refusal;
+use crate::specialise::known::line::memory;
 use crate::specialise::known::map::{LOCALS, PARAMS, RANK_SHIFT, SHARED_WINDOW};
 use crate::specialise::known::region::{END, Regions};
 use crate::specialise::known::value::{Base, Lanes, Val, Why, lanes};
@@ -85,7 +86,7 @@ impl Executing<'_, '_> {
 
     /// The lanes of the step by the CTA of the cluster whose shared memory they name.
     pub(super) fn by_rank(&self, space: Space, address: &Val) -> Vec<u32> {
-        let Val::Known(known) = address else { return vec![self.mask] };
+        let Val::Known(known) = address else { return address.parts(self.mask) };
         let of = |at: u64| match space {
             Space::SharedCta | Space::SharedCluster => at >> RANK_SHIFT,
             _ => at.checked_sub(SHARED_WINDOW).map_or(0, |at| 1 + (at >> RANK_SHIFT)),
@@ -95,16 +96,23 @@ impl Executing<'_, '_> {
 
     /// The place of an address in a state space.
     pub(super) fn place(&self, space: Space, address: &Val) -> Result<Place, Refusal> {
-        let known = match address {
-            Val::Known(l) => l,
+        let known = match &address.of(self.mask) {
+            Val::Known(l) => l.clone(),
             Val::Based(Base::Param(n), l) if space != Space::SharedCta => {
                 return Ok(Place::In(Mem::Param(*n), l.clone()));
+            }
+            Val::Based(Base::Along(n, line), l) if space != Space::SharedCta => {
+                return Ok(Place::In(Mem::Along(*n, *line, self.warp.cone), l.clone()));
             }
             Val::Based(Base::Behind(n), _) if space != Space::SharedCta => {
                 return Ok(Place::In(Mem::Param(*n), Lanes::Same(SOMEWHERE)));
             }
             Val::Based(Base::Variable(n), l) if space != Space::SharedCta => {
                 return Ok(Place::In(Mem::Variable(*n), l.clone()));
+            }
+            parted @ Val::Parted(..) if space != Space::SharedCta && memory(parted).is_some() => {
+                let n = memory(parted).unwrap_or_default();
+                return Ok(Place::In(Mem::Param(n), Lanes::Same(SOMEWHERE)));
             }
             other => {
                 return self.abstain(format!("an address that depends on {}", self.warp.reason(other)));

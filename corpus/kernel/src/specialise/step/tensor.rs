@@ -40,7 +40,10 @@ fn scale_in_tensor(step: &mut Executing<'_, '_>, addr: &Address, n: usize) -> Re
     let Address { base, offset } = in_tensor(step, addr)?;
     let Operand::Reg(_) = base else { return Ok(Address { base, offset }) };
     let (dst, ty) = (step.slot(n)?, Ty::B(32));
-    step.leave_op(Op::Alu { op: AluOp::And, ty, dst, a: base, b: Operand::Imm(0x3fff_ffff) })?;
+    // All lanes compute it, so that it does not differ among them.
+    let all = step.warp.together;
+    let and = Op::Alu { op: AluOp::And, ty, dst, a: base, b: Operand::Imm(0x3fff_ffff) };
+    step.only(all).leave_op(and)?;
     step.note("the two highest bits of the address of scale factors are their number in a column, and no part of the address");
     Ok(Address { base: Operand::Reg(dst), offset: offset & 0x3fff_ffff })
 }
