@@ -115,7 +115,7 @@ impl Asking<'_> {
                 break;
             }
             said.why = apart.reserve.as_ref().map(ToString::to_string);
-            wrong = wrong.or(self.class(found.step, *base, apart, &mut said));
+            wrong = wrong.or(self.class(&found, (*base, apart), &mut said));
         }
         if said.why.is_none() {
             self.explored_too(&found, &mut said)?;
@@ -153,15 +153,15 @@ impl Asking<'_> {
         }
     }
 
-    /// The single values. Returns one with a mistake.
+    /// The single values. Returns one with a mistake. The proof is about what is larger than those that cannot be run ahead.
     fn single(&self, found: &specialise::Every, said: &mut Every) -> Option<u64> {
         for value in &found.singles {
             let launch = self.with(found.place, *value);
             let apart = match lower_apart(self.covering.kernel(), &launch) {
                 Ok(apart) => apart,
-                Err(why) => {
-                    said.why = Some(format!("{why} with {} = {value}", said.parameter));
-                    return None;
+                Err(_) => {
+                    said.least = value + found.grain;
+                    continue;
                 }
             };
             said.why = apart.reserve.as_ref().map(ToString::to_string);
@@ -177,19 +177,33 @@ impl Asking<'_> {
     }
 
     /// The programs of a class. Returns a value with a mistake.
-    fn class(&self, step: u64, base: u64, apart: &Apart, said: &mut Every) -> Option<u64> {
+    fn class(&self, found: &specialise::Every, of: (u64, &Apart), said: &mut Every) -> Option<u64> {
+        let (base, apart) = of;
         for part in &apart.parts {
             said.programs[0] += 1;
             let wrong = self.asked_about(&part.program, base, said);
             let Some(why) = &mut said.why else { continue };
             let most = |wrong: &Outcome| wrong.numbers.values().flatten().copied().max().unwrap_or(0);
-            let value = wrong.map(|wrong| base + step * u64::from(most(&wrong)));
+            let value = wrong.map(|wrong| base + found.step * u64::from(most(&wrong)));
+            let value = value.map(|value| self.wrong_at_once(found).unwrap_or(value).min(value));
             if let Some(value) = value {
                 *why = why.replace(&format!("= {base}"), &format!("= {value}"));
             }
             return value;
         }
         None
+    }
+
+    /// The least value of a class with a mistake if there is no period.
+    fn wrong_at_once(&self, found: &specialise::Every) -> Option<u64> {
+        let none = BTreeMap::from([(PERIODS.to_owned(), vec![0])]);
+        let wrong = |program: &Program| {
+            let found = proof::run_within(&weakened(program), self.model.0, self.model.1, &LIMITS);
+            found.is_ok_and(|(outcome, _)| !outcome.findings.is_empty())
+        };
+        let part =
+            |part: &specialise::Part| unroll(&part.program, &none).is_ok_and(|program| wrong(&program));
+        found.classes.iter().find(|(_, apart)| apart.parts.iter().any(part)).map(|class| class.0)
     }
 
     /// Asks the explorer about the least values, and about the classes with no period and with one.

@@ -116,6 +116,9 @@ impl Judge<'_> {
         candidates: Vec<Candidate>,
         covering: Option<&Covering>,
     ) -> Result<Answer> {
+        if let Some(answer) = self.stood_for(file, &candidates, covering)? {
+            return Ok(answer);
+        }
         let mut limits = *self.limits();
         let mut tried: Vec<Tried> = Vec::new();
         let mut candidates = candidates.into_iter().peekable();
@@ -131,8 +134,8 @@ impl Judge<'_> {
             }
             self.host.forget();
         }
-        let every = self.sized(&tried, covering, &limits)?;
         let left_out = self.given_room(&mut tried, covering, &limits)?;
+        let every = self.sized(&tried, covering, &limits)?;
         let mut more = self.covered(&mut tried, covering)?;
         more.taken.extend(left_out);
         more.wrong = more.wrong.or(every.1);
@@ -169,6 +172,23 @@ impl Judge<'_> {
         let part = |(e, command)| self.part(e, Some(command), &limits, Some(file));
         answer.parts.extend(beside.into_iter().map(part));
         Ok(answer)
+    }
+
+    /// The answer for a shorter launch in the place of one that is too long to be run ahead, if a proof says that it is about both.
+    fn stood_for(
+        &self,
+        file: &File,
+        candidates: &[Candidate],
+        covering: Option<&Covering>,
+    ) -> Result<Option<Answer>> {
+        let (Some(covering), [Candidate { long: Some(long), .. }]) = (covering, candidates) else {
+            return Ok(None);
+        };
+        let Some((shorter, place, value)) = covering.shorter(long) else { return Ok(None) };
+        let mut answer = self.launches(file, vec![shorter], Some(covering))?;
+        let proofs = answer.launch.iter_mut().flat_map(|launch| &mut launch.every);
+        let stands = proofs.map(|one| one.stands_for(place, value)).fold(false, |all, one| all | one);
+        Ok(stands.then_some(answer))
     }
 
     /// What is said of parameters that decide how often loops run, where nothing is wrong so far, and a launch with other
@@ -336,7 +356,7 @@ impl Judge<'_> {
 
     /// Explores a launch, unless it is refused; with `telling`, what is found may be told at once.
     fn launch(&self, candidate: Candidate, limits: &Limits, telling: bool) -> Result<Tried> {
-        let Candidate { mut sources, mut launch, refused, reserve, loose, run } = candidate;
+        let Candidate { mut sources, mut launch, refused, reserve, loose, run, long: _ } = candidate;
         if let Some(why) = refused {
             let source = sources.pop().context("a launch has a program")?;
             let one = Explored { source, judgement: undecided(why), sample: None, second: None };

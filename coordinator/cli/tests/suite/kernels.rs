@@ -108,6 +108,14 @@ fn loops_are_proved_for_every_value_of_a_parameter() {
     assert_eq!(code, Some(0), "{out}{err}");
     let said = "proved for every multiple of 32 of parameter 0 from 32 up to 2147483456 (loops in lines 44 to 66, 73 to 96): ";
     assert!(out.contains(&format!("    {said}")), "{out}");
+    // Too long to be run ahead: a shorter one stands for it.
+    let (code, out, err) = check(&ours("every-ring.ptx"), &["--param", "0=131072"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(
+        out.contains("; the launch with 131072 is too long to be run ahead, and the proof stands for it"),
+        "{out}"
+    );
+    assert_eq!(check(&ours("every-ring-release.ptx"), &["--param", "0=131072"]).0, Some(11));
     // The mistake comes in the second lap, and the launch that is asked for has one round.
     let one = ["--param", "0=32"];
     let (code, out, err) = check(&ours("every-ring-parity.ptx"), &one);

@@ -10,7 +10,9 @@ use super::lowered::Candidate;
 use super::ptx::{Asked, Tried};
 use anyhow::Result;
 use moire_explore::judge::Verdict;
-use moire_kernel::specialise::{Cover, Found, Free, Goal, Impossible, Launch, Met, Need, decides_addresses};
+use moire_kernel::specialise::{
+    Cover, Found, Free, Goal, Impossible, Launch, Met, Need, decides_addresses, every, sweep,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A launch as it was run ahead.
@@ -60,7 +62,26 @@ pub(crate) struct More {
     pub(crate) doubt: Option<&'static str>,
 }
 
+/// The least value of a parameter that is tried in the place of one with which a launch is too long.
+const SHORT: u64 = 64;
+
 impl Covering {
+    /// A launch that is shorter than one that is too long to run ahead, with which of the given values is another one, if a proof for
+    /// every value of it would stand for both.
+    pub(crate) fn shorter(&self, long: &Launch) -> Option<(Candidate, (u16, u32), u64)> {
+        let Asked { kernel, args, goals, .. } = &self.asked;
+        let places = args.params.keys().map(|n| (*n, 0)).chain(args.fields.keys().copied());
+        places.filter_map(|place| Some((place, long.value(kernel, place)?))).find_map(|(place, value)| {
+            // What else the launch needs shows once it is short.
+            let halves = (0..64).map(|n| (value >> n, value == value >> n << n));
+            let (short, _) = halves.take_while(|half| half.0 >= SHORT && half.1).last()?;
+            let launch = sweep(kernel, goals, &long.with(kernel, place, short)).launches.pop()?;
+            let all = every(kernel, &launch, place).ok()??;
+            let with_a_period = all.base(value)?.saturating_add(all.step).min(value);
+            Some((self.candidate(launch.with(kernel, place, with_a_period)).ok()?, place, value))
+        })
+    }
+
     /// The search for more launches, after some were judged and these found clean. The last one is that of the answer.
     pub(crate) fn search(&self, clean: &[&Run], judged: Vec<Launch>) -> Search<'_> {
         let mut met = Met::default();

@@ -2,7 +2,7 @@
 //! much of the kernel it runs.
 
 use crate::verdicts::Verdicts;
-use moire_kernel::specialise::{Class, Coverage, Loop};
+use moire_kernel::specialise::{Class, Coverage, Goals, Loop};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -187,6 +187,8 @@ pub struct Every {
     pub steps: u64,
     /// The values that the explorer was asked about, and what it says.
     pub confirmations: Vec<EveryConfirmed>,
+    /// The value that is asked for, where the launch with it is too long to be run ahead: the proof stands for it.
+    pub asked: Option<u64>,
     /// What a proof takes for granted: the launch names it.
     #[serde(skip)]
     pub(crate) taken: Vec<Taken>,
@@ -206,6 +208,7 @@ impl Every {
             states: 0,
             steps: 0,
             confirmations: Vec::new(),
+            asked: None,
             taken: Vec::new(),
         }
     }
@@ -231,10 +234,31 @@ impl Every {
         match &self.why {
             Some(why) => format!("not proved for {values}{loops}: {why}"),
             None => format!(
-                "proved for {values} from {} up to {}{loops}: {} programs with loops, {} states; {} single values",
-                self.least, self.most, self.programs[0], self.states, self.programs[1]
+                "proved for {values} from {} up to {}{loops}: {} programs with loops, {} states; {} single values{}",
+                self.least,
+                self.most,
+                self.programs[0],
+                self.states,
+                self.programs[1],
+                self.asked_text()
             ),
         }
+    }
+
+    fn asked_text(&self) -> String {
+        let one = |value| {
+            format!("; the launch with {value} is too long to be run ahead, and the proof stands for it")
+        };
+        self.asked.map_or(String::new(), one)
+    }
+
+    /// Notes that a value is asked for, if the proof is about it.
+    pub(crate) fn stands_for(&mut self, (index, at): (u16, u32), value: u64) -> bool {
+        let about = self.proved && (self.least..=self.most).contains(&value);
+        let same = self.parameter == Every::new((index, at)).parameter;
+        let stands = about && same && value.is_multiple_of(self.grain.max(1));
+        self.asked = stands.then_some(value).or(self.asked);
+        stands
     }
 }
 
@@ -323,6 +347,8 @@ pub struct Looped {
     pub waits: bool,
     /// A statement of it synchronises.
     pub synchronises: bool,
+    /// It goes round as often in every launch.
+    pub steady: bool,
 }
 
 impl Looped {
@@ -340,7 +366,7 @@ impl Covered {
         }
     }
 
-    pub(super) fn new(coverage: &Coverage) -> Self {
+    pub(super) fn new(coverage: &Coverage, goals: &Goals) -> Self {
         let class = |class: Class| {
             let (reached, all) = coverage.counts.get(&class).copied().unwrap_or_default();
             let missed = coverage.missed.iter().filter(|m| m.class == class);
@@ -353,6 +379,7 @@ impl Covered {
             passes: l.passes.into(),
             waits: l.waits,
             synchronises: l.synchronises,
+            steady: goals.is_steady(l.first),
         };
         Covered {
             of: None,

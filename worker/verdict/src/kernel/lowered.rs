@@ -31,9 +31,17 @@ pub struct Candidate {
     pub refused: Option<Verdict>,
     /// The launch as it was run ahead, if it was.
     pub(crate) run: Option<Run>,
+    /// The launch, if it is too much work to run ahead.
+    pub(crate) long: Option<moire_kernel::specialise::Launch>,
 }
 
 impl Candidate {
+    /// A launch of which no more is known.
+    pub(super) fn of(sources: Vec<Source>, launch: Launched) -> Self {
+        let loose = BTreeSet::new();
+        Candidate { sources, launch, refused: None, reserve: None, loose, run: None, long: None }
+    }
+
     /// A launch that cannot be run ahead.
     ///
     /// # Errors
@@ -44,13 +52,6 @@ impl Candidate {
             refusal @ Refusal::Abstained { .. } => Verdict::Abstained(refusal.to_string()),
             Refusal::Bounded(why) => Verdict::Bounded(why),
         };
-        Ok(Candidate {
-            sources: vec![kernel],
-            launch,
-            refused: Some(verdict),
-            reserve: None,
-            loose: BTreeSet::new(),
-            run: None,
-        })
+        Ok(Candidate { refused: Some(verdict), ..Candidate::of(vec![kernel], launch) })
     }
 }

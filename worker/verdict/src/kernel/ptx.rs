@@ -175,15 +175,19 @@ impl Asked {
                 said.taken = taken(notes);
                 said.taken.splice(0..0, recorded);
                 let mut otherwise = otherwise.map_or(Vec::new(), |o| o.parts(&parts)).into_iter();
-                said.coverage = Some(Covered::new(&coverage));
+                said.coverage = Some(Covered::new(&coverage, &self.goals));
                 said.parts = parts.iter().map(|p| p.clusters.clone()).collect();
                 let mut sources: Vec<Source> = parts.into_iter().map(|p| source(p.program)).collect();
                 sources.iter_mut().for_each(|s| s.otherwise = otherwise.next().map(Box::new));
                 let reserve = reserve.map(|why| why.to_string());
                 let run = Some(Run { launch, met: coverage.met, choosing });
-                Ok(Candidate { sources, launch: said, refused: None, reserve, loose, run })
+                Ok(Candidate { sources, launch: said, refused: None, reserve, loose, run, long: None })
             }
-            Err(refusal) => Candidate::refused(refusal, source(self.kernel.program.clone()), said),
+            Err(refusal) => {
+                let long = matches!(refusal, Refusal::Bounded(_)).then_some(launch);
+                let refused = Candidate::refused(refusal, source(self.kernel.program.clone()), said)?;
+                Ok(Candidate { long, ..refused })
+            }
         }
     }
 

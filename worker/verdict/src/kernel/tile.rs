@@ -12,7 +12,6 @@ use moire_program::text::{Diagnostic, Severity, decode};
 use moire_tile_ir::run::{TileLaunch, lower, tile_entry};
 use moire_tile_ir::text as tile;
 use moire_tile_ir::verify;
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Whether a file is Tile IR text: by its name, or because it begins with a module of Tile IR.
@@ -102,14 +101,7 @@ pub(super) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
         match lower(kernel, &launch) {
             Ok(program) => {
                 let sources = vec![Source::new(name, program, text)];
-                candidates.push(Candidate {
-                    sources,
-                    launch: said,
-                    refused: None,
-                    reserve: None,
-                    loose: BTreeSet::new(),
-                    run: None,
-                });
+                candidates.push(Candidate::of(sources, said));
             }
             // One block is enough if there are no two.
             Err(Refusal::Launch(_)) if !candidates.is_empty() => {}

@@ -119,7 +119,8 @@ fn statement(statement: &Statement) -> String {
 fn trips(l: &Looped) -> String {
     let [fewest, most] = l.passes;
     let count = if fewest == most { most.to_string() } else { format!("{fewest} to {most}") };
-    format!("lines {} to {}: {count}", l.first, l.last)
+    let always = if l.steady { " in every launch" } else { "" };
+    format!("lines {} to {}: {count}{always}", l.first, l.last)
 }
 
 /// Clusters that are explored as one.
