@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const CONFIRMING_WORK: u64 = 1 << 24;
 /// Bounds of a run of the operational engine, and of all instructions that it executes for one parameter.
 const LIMITS: moire_operate::Limits =
-    moire_operate::Limits { steps: 4_000_000, states: 20_000, records: 1 << 13 };
+    moire_operate::Limits { steps: 400_000, states: 4_000, records: 1 << 13 };
 /// Most parameters that decide loops of which a proof is tried: each may take some seconds.
 const MOST: usize = 4;
 /// How many times the value of a launch that was judged another one may be that is judged for a mistake.
