@@ -31,6 +31,7 @@
 //! and surface writes, and lanes of a warp that wait in one arm of a branch.
 
 mod actual;
+mod assumed;
 mod budget;
 mod columns;
 mod cover;
@@ -60,6 +61,7 @@ mod touch;
 mod warp;
 
 pub use actual::{About, Actual};
+pub use assumed::{Assumed, Compared};
 pub use cover::{Cover, Found, Free, Impossible};
 pub use coverage::{Class, Coverage, Loop, Met, Missed};
 pub use every::{Every, decides_addresses, every};
