@@ -73,7 +73,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Judge programs under a model: races, hangs, conditions
-    Check(cmd::check::Check),
+    Check(Box<cmd::check::Check>),
     /// Run a program and record the kernels that it launches, with parameters, tensor maps and aliasing, for `moire check`
     Record(cmd::record::Record),
     /// Run every program of a folder that has an expectation

@@ -2,7 +2,8 @@
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use moire_verdict::kernel::Wanted;
+use moire_kernel::specialise::Compared;
+use moire_verdict::kernel::{Supposed, Wanted};
 
 /// How the kernel of a PTX module is launched.
 #[derive(Clone, Debug, Args)]
@@ -21,6 +22,10 @@ pub(crate) struct LaunchArgs {
     /// and tensor maps need none, and others get one that lets more of the kernel run
     #[arg(long = "param", value_name = "INDEX[+BYTE]=VALUE", value_parser = param)]
     pub(crate) params: Vec<Param>,
+    /// What is assumed of a parameter that gets no value, for example 'K % 64 == 0' or '7 >= 2' (repeatable): only launches for which
+    /// it holds are chosen. The parameter is its position or its name in the module; numbers have no sign
+    #[arg(long = "assume", value_name = "PARAMETER[+BYTE] [% DIVISOR] COMPARED NUMBER", value_parser = supposed)]
+    pub(crate) assumed: Vec<Supposed>,
     /// Which kernel, when the module has several; without it each is judged
     #[arg(long, value_name = "NAME")]
     pub(crate) entry: Option<String>,
@@ -50,6 +55,7 @@ impl LaunchArgs {
         out.block = self.block.or(out.block);
         out.cluster = self.cluster.or(out.cluster);
         out.entry = self.entry.clone().or(out.entry);
+        out.assumed.extend(self.assumed.iter().cloned());
         for Param { index, at, value } in &self.params {
             let old = match at {
                 Some(at) => out.fields.insert((*index, *at), *value),
@@ -94,9 +100,43 @@ fn param(text: &str) -> Result<Param> {
     Ok(Param { index, at, value: number.ok_or_else(wrong)? })
 }
 
+/// `7 % 64 == 0`, `K >= 2`, `3+8 != 0x10`
+fn supposed(text: &str) -> Result<Supposed> {
+    let wrong =
+        || anyhow!("`{text}` is no assumption; write PARAMETER % DIVISOR == NUMBER, for example 7 % 64 == 0");
+    let of = |(sign, compared)| text.split_once(sign).map(|parts| (parts, compared));
+    let ((left, number), compared) = Compared::ALL.into_iter().find_map(of).ok_or_else(wrong)?;
+    let number_of = |text: &str| match text.trim().strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.trim().parse().ok(),
+    };
+    let (parameter, divisor) = match left.split_once('%') {
+        Some((parameter, by)) => (parameter, Some(number_of(by).filter(|by| *by > 0).ok_or_else(wrong)?)),
+        None => (left, None),
+    };
+    let parameter = parameter.replace(' ', "");
+    if parameter.is_empty() {
+        return Err(wrong());
+    }
+    let number = number_of(number).ok_or_else(wrong)?;
+    Ok(Supposed { parameter, divisor, compared, number, text: text.trim().to_owned() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn assumptions_are_comparisons_of_a_parameter() {
+        let found = supposed("K % 64 == 0").unwrap();
+        assert_eq!((found.parameter.as_str(), found.divisor), ("K", Some(64)));
+        assert_eq!((found.compared, found.number), (Compared::Eq, 0));
+        let found = supposed("3+8>=0x10").unwrap();
+        assert_eq!((found.parameter.as_str(), found.divisor), ("3+8", None));
+        assert_eq!((found.compared, found.number), (Compared::Ge, 16));
+        assert!(supposed("K % 0 == 0").is_err() && supposed("K").is_err() && supposed("K == x").is_err());
+        assert!(supposed("== 1").is_err());
+    }
 
     #[test]
     fn shapes_and_parameters() {

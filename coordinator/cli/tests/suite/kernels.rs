@@ -712,3 +712,19 @@ fn a_kernel_that_names_other_ctas_gets_clusters() {
     let (code, out, err) = check(&ours("peer-unsaid.ptx"), &["--cluster", "1"]);
     assert!(code == Some(11) && out.contains("outside the cluster"), "{out}{err}");
 }
+
+#[test]
+fn launches_are_chosen_for_which_an_assumption_holds() {
+    let (code, out, err) = check(&ours("assumed-tail.ptx"), &[]);
+    assert!(code == Some(10) && out.contains("race: ") && out.contains("line 37"), "{out}{err}");
+    for said in ["count % 64 == 0", "1 % 64 == 0"] {
+        let (code, out, err) = check(&ours("assumed-tail.ptx"), &["--assume", said]);
+        assert!(code == Some(0) && out.contains(&format!("what --assume says: {said}")), "{out}{err}");
+    }
+    let (code, out, err) = check(&ours("assumed-tail.ptx"), &["--assume", "1 % 64 != 0"]);
+    assert!(code == Some(10) && out.contains("race: "), "{out}{err}");
+    let (_, out, err) = check(&ours("assumed-tail.ptx"), &["--assume", "1 >= 64", "--param", "1=3"]);
+    assert!(format!("{out}{err}").contains("is not what is assumed of it"), "{out}{err}");
+    let (_, out, err) = check(&ours("assumed-tail.ptx"), &["--assume", "rows == 1"]);
+    assert!(format!("{out}{err}").contains("there is no parameter rows"), "{out}{err}");
+}

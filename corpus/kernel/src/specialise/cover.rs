@@ -206,6 +206,10 @@ impl<'k> Cover<'k> {
     /// parameter, and none of its small values does it. A guard whose numbers are small mostly repeats itself beyond twice
     /// their sum.
     pub fn impossible(&mut self, goal: Goal, met: &Met) -> Option<Impossible> {
+        if self.excluded(goal, met) {
+            let why = "in the launches for which what is assumed holds; without it, another launch does";
+            return Some(Impossible::Tried(why.to_owned()));
+        }
         if matches!(goal, Goal::Runs(_) | Goal::Wraps(_) | Goal::Meets(_) | Goal::Third) {
             return None;
         }
@@ -224,6 +228,38 @@ impl<'k> Cover<'k> {
             [one] => self.exhausted(goal, *one, &depends),
             _ => self.always(goal),
         }
+    }
+
+    /// Whether what is assumed of parameters keeps a goal that depends on these alone from being met: launches with values for
+    /// which it does not hold meet it, and those with the nearest values for which it does hold do not.
+    fn excluded(&self, goal: Goal, met: &Met) -> bool {
+        let Some(base) = self.bases.first().cloned() else { return false };
+        let depends = self.goals.depends(goal, met);
+        let assumed = !depends.params.is_empty() && depends.params.iter().all(|p| base.assumes(*p));
+        if !assumed
+            || depends.axes.contains(&true)
+            || self.found.iter().any(|f| self.goals.is_met(goal, &f.met))
+        {
+            return false;
+        }
+        let values = |p: &(u16, u32)| self.values(Varied::Param(p.0, p.1), &depends.numbers, goal);
+        let tried: Vec<((u16, u32), u64)> =
+            depends.params.iter().flat_map(|p| values(p).into_iter().map(move |v| (*p, v))).collect();
+        let free = Launch { assumed: Vec::new(), ..base.clone() };
+        let mut others = tried.into_iter().filter(|(place, v)| self.once(&free, *place, *v, goal)).peekable();
+        let near =
+            |(place, v): ((u16, u32), u64)| base.nearest(place, v).into_iter().map(move |v| (place, v));
+        others.peek().is_some() && !others.flat_map(near).any(|(place, v)| self.once(&base, place, v, goal))
+    }
+
+    /// Whether a launch with another value of a parameter meets a goal. It is not among those that are found.
+    fn once(&self, base: &Launch, (index, at): (u16, u32), value: u64, goal: Goal) -> bool {
+        let launch = self.with(base, Varied::Param(index, at), value);
+        let part = self.budget.part(FAR_WORK);
+        let whole = part.left();
+        let found = survey(self.kernel, &launch, &part, self.choosing);
+        self.budget.spend(whole - part.left());
+        found.is_ok_and(|c| self.goals.is_met(goal, &c.met))
     }
 
     /// Whether a guard went one way in very many launches, which differ in what it depends on. All that both ways lead to runs
@@ -260,7 +296,7 @@ impl<'k> Cover<'k> {
             ),
         };
         let base = self.bases.first().cloned().filter(|_| free && last <= most)?;
-        let none = (first..=last).all(|v| {
+        let none = self.allowed(part, (first..=last).collect()).into_iter().all(|v| {
             let launch = self.with(&base, part, v);
             self.survey(launch).is_some_and(|n| !self.goals.is_met(goal, &self.found[n].met))
         });
@@ -333,7 +369,7 @@ impl<'k> Cover<'k> {
         let parts: Vec<(Varied, Vec<u64>)> = params
             .chain(axes)
             .chain(block)
-            .map(|part| (part, self.values(part, &depends.numbers, goal)))
+            .map(|part| (part, self.allowed(part, self.values(part, &depends.numbers, goal))))
             .collect();
         let mut out = Vec::new();
         // In turns: the work is bounded, and the last parameter may be the one.
@@ -349,7 +385,8 @@ impl<'k> Cover<'k> {
         }
         let counts = parts.iter().map(|part| part.0).filter(|part| self.counts(*part));
         for part in counts {
-            out.extend(self.bases.first().into_iter().flat_map(|b| FAR.map(|v| self.with(b, part, v))));
+            let far = self.allowed(part, FAR.to_vec());
+            out.extend(self.bases.first().iter().flat_map(|b| far.iter().map(|v| self.with(b, part, *v))));
         }
         for (n, (one, values)) in parts.iter().enumerate() {
             for (other, others) in &parts[n + 1..] {
@@ -390,6 +427,23 @@ impl<'k> Cover<'k> {
             Varied::Block => launch.block = [u32::try_from(v).unwrap_or(1), 1, 1],
         }
         launch
+    }
+
+    /// Those of these values that a part may have, with multiples of what a parameter is assumed to be divided by.
+    fn allowed(&self, part: Varied, mut values: Vec<u64>) -> Vec<u64> {
+        let (Varied::Param(index, at), Some(base)) = (part, self.bases.first()) else { return values };
+        let of = base.assumed.iter().filter(|a| a.place == (index, at));
+        let by = of.filter_map(|a| a.divisor.filter(|by| *by <= LARGEST));
+        let near = |by: u64| {
+            values
+                .iter()
+                .filter_map(move |v| v.checked_next_multiple_of(by))
+                .chain((0..=SMALL).map(move |n| n * by))
+        };
+        let more: BTreeSet<u64> = by.flat_map(near).collect();
+        let more: Vec<u64> = more.into_iter().filter(|v| !values.contains(v)).collect();
+        values.extend(more);
+        if base.assumes((index, at)) { base.allowed((index, at), values) } else { values }
     }
 
     /// The values of a part, in the order in which they are tried: counts of tiles first if a loop is to make more passes, and soon if

@@ -14,12 +14,14 @@ use super::item::Trace;
 use super::launch::{Here, Launch};
 use super::touch::Touch;
 use crate::Refusal;
-use crate::ptx::Kernel;
+use crate::ptx::{Kernel, What};
+use moire_program::ir::{AtomOp, Op};
 use std::collections::BTreeSet;
 
 /// Whether CTAs may be named in any way.
 pub(super) fn may_be(kernel: &Kernel, launch: &Launch) -> bool {
-    launch.cluster == [1; 3] && kernel.is_anonymous()
+    let adds = |what: &What| matches!(what, What::Core(Op::Rmw { op: AtomOp::Add, dst: Some(_), .. }));
+    launch.cluster == [1; 3] && kernel.body.iter().any(|s| adds(&s.what)) && kernel.is_anonymous()
 }
 
 /// Checks that each CTA draws once, from a word that nothing else touches.

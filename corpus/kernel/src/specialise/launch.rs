@@ -1,6 +1,7 @@
 //! The shape of a launch: its checks, and its warps.
 
 use super::actual::Actual;
+use super::assumed::Assumed;
 use crate::Refusal;
 use crate::ptx::Kernel;
 use moire_program::limits::THREADS;
@@ -21,6 +22,8 @@ pub struct Launch {
     pub fields: BTreeMap<(u16, u32), u64>,
     /// What is known of the parameters of a launch that happened. Values in `params` and `fields` come before it.
     pub actual: Actual,
+    /// What is assumed of parameters. Those that have no value get one for which it holds.
+    pub assumed: Vec<Assumed>,
     /// Without the readings of practice ([`super::Practice`]).
     pub letter: bool,
 }
@@ -53,6 +56,7 @@ impl Launch {
             params,
             fields: BTreeMap::new(),
             actual: Actual::default(),
+            assumed: Vec::new(),
             letter: false,
         };
         launch.fits(kernel)?;
@@ -117,7 +121,7 @@ impl Launch {
         if let Some((index, at)) = self.fields.keys().find(outside) {
             return refuse(format!("parameter {index} has no byte {at}"));
         }
-        Ok(())
+        self.as_assumed(kernel)
     }
 
     /// Whether CTAs have one axis.

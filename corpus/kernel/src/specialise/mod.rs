@@ -32,6 +32,7 @@
 
 mod actual;
 mod along;
+mod assumed;
 mod budget;
 mod columns;
 mod cover;
@@ -61,6 +62,7 @@ mod touch;
 mod warp;
 
 pub use actual::{About, Actual};
+pub use assumed::{Assumed, Compared};
 pub use cover::{Cover, Found, Free, Impossible};
 pub use coverage::{Class, Coverage, Loop, Met, Missed};
 pub use every::{Every, decides_addresses, every};

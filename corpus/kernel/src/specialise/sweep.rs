@@ -85,10 +85,13 @@ impl Search<'_> {
                 Ok(coverage) => return (launch, Ok(coverage)),
                 Err(Stopped { refusal, need: Some(need) }) => {
                     let known = value(self.kernel, &launch, &need).is_some();
-                    if known || self.needs.len() >= NEEDS || self.trials >= TRIALS {
+                    let least = self.values(&launch, &need).first().copied();
+                    let Some(least) =
+                        least.filter(|_| !known && self.needs.len() < NEEDS && self.trials < TRIALS)
+                    else {
                         return (launch, Err(refusal));
-                    }
-                    set(self.kernel, &mut launch, &need, self.values(&need)[0]);
+                    };
+                    set(self.kernel, &mut launch, &need, least);
                     if !self.needs.iter().any(|n| (n.index, n.at) == (need.index, need.at)) {
                         self.needs.push(need);
                     }
@@ -98,8 +101,10 @@ impl Search<'_> {
         }
     }
 
-    fn values(&self, need: &Need) -> &'static [u64] {
-        if self.strides.contains(&(need.index, need.at)) { &LENGTHS } else { &COUNTS }
+    fn values(&self, launch: &Launch, need: &Need) -> Vec<u64> {
+        let place = (need.index, need.at);
+        let all: &[u64] = if self.strides.contains(&place) { &LENGTHS } else { &COUNTS };
+        launch.allowed(place, all.iter().copied())
     }
 
     /// Whether some of a few values of a parameter is better.
@@ -119,7 +124,7 @@ impl Search<'_> {
             return best;
         }
         let least = value(self.kernel, &best.0, &need).unwrap_or(0);
-        for v in self.values(&need).iter().copied().filter(|v| *v > least) {
+        for v in self.values(&best.0, &need).into_iter().filter(|v| *v > least) {
             if self.trials >= TRIALS || best.1.as_ref().is_ok_and(|c| self.is_full(c)) {
                 break;
             }

@@ -24,7 +24,7 @@ pub(crate) use ptx::taken;
 pub(crate) use source_place::source_place;
 pub use source_place::{Call, SourcePlace};
 pub use tile::{has_blocks, is_text, text};
-pub use wanted::{Recorded, Wanted};
+pub use wanted::{Recorded, Supposed, Wanted};
 
 /// Whether a file is a module of kernels by its name: PTX or Tile IR.
 pub fn is_module(file: &File) -> bool {

@@ -168,7 +168,9 @@ impl Asked {
         let choosing = any_data.is_some();
         said.any_data = any_data.map(AnyData::new);
         let recorded = self.args.recorded.iter().flat_map(|r| &r.taken);
-        let recorded: Vec<Taken> = recorded.map(|text| Taken { line: 0, text: text.clone() }).collect();
+        let assumed = self.args.assumed.iter().map(|a| format!("what --assume says: {}", a.text));
+        let recorded: Vec<Taken> =
+            recorded.cloned().chain(assumed).map(|text| Taken { line: 0, text }).collect();
         let source = |program| self.source(program);
         match lowered {
             Ok(Apart { parts, notes, coverage, reserve, loose }) => {
@@ -263,7 +265,8 @@ impl Asked {
         let Recorded { mut params, actual, .. } = args.recorded.clone().unwrap_or_default();
         params.extend(&args.params);
         let base = Launch::of(kernel, self.grid(), block, cluster, params)?;
-        let base = Launch { fields: args.fields.clone(), actual, letter: args.letter, ..base };
+        let assumed = args.assumed.iter().map(|a| a.of(kernel)).collect::<Result<_, _>>()?;
+        let base = Launch { fields: args.fields.clone(), actual, assumed, letter: args.letter, ..base };
         let Sweep { launches, needs } = sweep(kernel, &self.goals, &base);
         let mut out = Vec::new();
         for launch in launches {

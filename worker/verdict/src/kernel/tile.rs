@@ -66,8 +66,8 @@ pub(super) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
     if args.block.is_some() || args.cluster.is_some() {
         bail!("{name}: a tile block has no --block and no --cluster");
     }
-    if !args.fields.is_empty() {
-        bail!("{name}: a parameter of a tile block has no fields");
+    if !args.fields.is_empty() || !args.assumed.is_empty() {
+        bail!("{name}: a parameter of a tile block has no fields, and nothing is assumed of it");
     }
     let kernel = tile_entry(&module, args.entry.as_deref()).map_err(|why| anyhow!("{name}: {why}"))?;
     let grids = match (args.grid, TileLaunch::noted(text)) {

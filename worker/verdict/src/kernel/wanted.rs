@@ -1,6 +1,8 @@
 //! The launch that is asked for.
 
-use moire_kernel::specialise::Actual;
+use moire_kernel::Refusal;
+use moire_kernel::ptx::Kernel;
+use moire_kernel::specialise::{Actual, Assumed, Compared};
 use moire_program::limits::THREADS;
 use std::collections::BTreeMap;
 
@@ -17,6 +19,8 @@ pub struct Wanted {
     pub params: BTreeMap<u16, u64>,
     /// Values of fields of parameters, by place and first byte.
     pub fields: BTreeMap<(u16, u32), u64>,
+    /// What is assumed of parameters that have no value.
+    pub assumed: Vec<Supposed>,
     /// What is known of a launch that happened.
     pub recorded: Option<Recorded>,
     /// Which kernel, where the module has several.
@@ -25,6 +29,41 @@ pub struct Wanted {
     pub letter: bool,
     /// Whether the other profile is asked beside the one in use.
     pub both: bool,
+}
+
+/// What is assumed of a parameter, as it is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Supposed {
+    /// The parameter: its position, with `+` and the first byte of a field, or its name in the module.
+    pub parameter: String,
+    /// What it is divided by.
+    pub divisor: Option<u64>,
+    /// How it compares.
+    pub compared: Compared,
+    /// With what.
+    pub number: u64,
+    /// The text.
+    pub text: String,
+}
+
+impl Supposed {
+    /// The same of a parameter of a kernel.
+    ///
+    /// # Errors
+    /// The kernel has no such parameter.
+    pub(super) fn of(&self, kernel: &Kernel) -> Result<Assumed, Refusal> {
+        let (name, at) = match self.parameter.split_once('+') {
+            Some((name, at)) => (name, at.parse().ok()),
+            None => (self.parameter.as_str(), Some(0)),
+        };
+        let named = || kernel.params.iter().position(|p| p.name == name);
+        let index = name.parse().ok().or_else(|| u16::try_from(named()?).ok());
+        let found = index.filter(|n: &u16| usize::from(*n) < kernel.params.len()).zip(at);
+        let Some(place) = found else {
+            return Err(Refusal::Launch(format!("there is no parameter {}", self.parameter)));
+        };
+        Ok(Assumed { place, divisor: self.divisor, compared: self.compared, number: self.number })
+    }
 }
 
 /// A launch that happened. What the command line says comes before it.
