@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use moire_kernel::specialise::Compared;
+use moire_kernel::specialise::COMPARISONS;
 use moire_verdict::kernel::{Supposed, Wanted};
 
 /// How the kernel of a PTX module is launched.
@@ -105,7 +105,7 @@ fn supposed(text: &str) -> Result<Supposed> {
     let wrong =
         || anyhow!("`{text}` is no assumption; write PARAMETER % DIVISOR == NUMBER, for example 7 % 64 == 0");
     let of = |(sign, compared)| text.split_once(sign).map(|parts| (parts, compared));
-    let ((left, number), compared) = Compared::ALL.into_iter().find_map(of).ok_or_else(wrong)?;
+    let ((left, number), compared) = COMPARISONS.into_iter().find_map(of).ok_or_else(wrong)?;
     let number_of = |text: &str| match text.trim().strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),
         None => text.trim().parse().ok(),
@@ -125,15 +125,16 @@ fn supposed(text: &str) -> Result<Supposed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use moire_program::ir::CmpOp;
 
     #[test]
     fn assumptions_are_comparisons_of_a_parameter() {
         let found = supposed("K % 64 == 0").unwrap();
         assert_eq!((found.parameter.as_str(), found.divisor), ("K", Some(64)));
-        assert_eq!((found.compared, found.number), (Compared::Eq, 0));
+        assert_eq!((found.compared, found.number), (CmpOp::Eq, 0));
         let found = supposed("3+8>=0x10").unwrap();
         assert_eq!((found.parameter.as_str(), found.divisor), ("3+8", None));
-        assert_eq!((found.compared, found.number), (Compared::Ge, 16));
+        assert_eq!((found.compared, found.number), (CmpOp::Ge, 16));
         assert!(supposed("K % 0 == 0").is_err() && supposed("K").is_err() && supposed("K == x").is_err());
         assert!(supposed("== 1").is_err());
     }

@@ -6,6 +6,7 @@
 use super::launch::Launch;
 use crate::Refusal;
 use crate::ptx::Kernel;
+use moire_program::ir::CmpOp;
 
 /// Values up to here are looked for where no other one may be.
 const LEAST: u64 = 1 << 20;
@@ -14,34 +15,15 @@ const NEAR: u64 = 1 << 12;
 /// How many of them are tried.
 const FEW: usize = 5;
 
-/// How two numbers compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compared {
-    /// `==`
-    Eq,
-    /// `!=`
-    Ne,
-    /// `<`
-    Lt,
-    /// `<=`
-    Le,
-    /// `>`
-    Gt,
-    /// `>=`
-    Ge,
-}
-
-impl Compared {
-    /// All with their texts, the longer ones first.
-    pub const ALL: [(&'static str, Compared); 6] = [
-        ("==", Compared::Eq),
-        ("!=", Compared::Ne),
-        ("<=", Compared::Le),
-        (">=", Compared::Ge),
-        ("<", Compared::Lt),
-        (">", Compared::Gt),
-    ];
-}
+/// Comparisons with their texts, the longer ones first.
+pub const COMPARISONS: [(&str, CmpOp); 6] = [
+    ("==", CmpOp::Eq),
+    ("!=", CmpOp::Ne),
+    ("<=", CmpOp::Le),
+    (">=", CmpOp::Ge),
+    ("<", CmpOp::Lt),
+    (">", CmpOp::Gt),
+];
 
 /// A comparison of a parameter, or of what is left of it by a division, with a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +33,7 @@ pub struct Assumed {
     /// What it is divided by.
     pub divisor: Option<u64>,
     /// How it compares.
-    pub compared: Compared,
+    pub compared: CmpOp,
     /// With what.
     pub number: u64,
 }
@@ -62,12 +44,12 @@ impl Assumed {
         let left = self.divisor.map_or(Some(value), |by| value.checked_rem(by));
         let number = self.number;
         left.is_some_and(|left| match self.compared {
-            Compared::Eq => left == number,
-            Compared::Ne => left != number,
-            Compared::Lt => left < number,
-            Compared::Le => left <= number,
-            Compared::Gt => left > number,
-            Compared::Ge => left >= number,
+            CmpOp::Eq => left == number,
+            CmpOp::Ne => left != number,
+            CmpOp::Lt => left < number,
+            CmpOp::Le => left <= number,
+            CmpOp::Gt => left > number,
+            CmpOp::Ge => left >= number,
         })
     }
 }

@@ -62,7 +62,7 @@ mod touch;
 mod warp;
 
 pub use actual::{About, Actual};
-pub use assumed::{Assumed, Compared};
+pub use assumed::{Assumed, COMPARISONS};
 pub use cover::{Cover, Found, Free, Impossible};
 pub use coverage::{Class, Coverage, Loop, Met, Missed};
 pub use every::{Every, decides_addresses, every};

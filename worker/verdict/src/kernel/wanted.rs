@@ -2,7 +2,8 @@
 
 use moire_kernel::Refusal;
 use moire_kernel::ptx::Kernel;
-use moire_kernel::specialise::{Actual, Assumed, Compared};
+use moire_kernel::specialise::{Actual, Assumed};
+use moire_program::ir::CmpOp;
 use moire_program::limits::THREADS;
 use std::collections::BTreeMap;
 
@@ -39,7 +40,7 @@ pub struct Supposed {
     /// What it is divided by.
     pub divisor: Option<u64>,
     /// How it compares.
-    pub compared: Compared,
+    pub compared: CmpOp,
     /// With what.
     pub number: u64,
     /// The text.
