@@ -1,5 +1,6 @@
 //! What a run says: findings, abstentions, and the words for both.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// What kind of mistake a finding is.
@@ -87,6 +88,19 @@ impl fmt::Display for Abstain {
 }
 
 impl std::error::Error for Abstain {}
+
+impl Abstain {
+    /// Mistakes of runs in which a wait said "not yet" that may have had to say "over". There may be no such execution.
+    pub(crate) fn doubt(findings: &BTreeSet<Finding>) -> Option<Self> {
+        let first = findings.first()?;
+        let what = format!(
+            "a mistake behind a wait that may have had to answer ({}: {})",
+            first.kind.word(),
+            first.text
+        );
+        Some(Abstain { what, line: first.places.first().map_or(0, |(_, line)| *line) })
+    }
+}
 
 /// Why a step could not be taken.
 #[derive(Clone, Debug)]

@@ -78,10 +78,9 @@ fn explore(e: &mut Engine<'_>, most: usize, steps: u64) -> Result<Explored, Stop
             }
             Err(wider) => return Err(wider),
         };
-        if !e.findings.is_empty() && doubtful {
+        if let Some(doubt) = Abstain::doubt(&e.findings).filter(|_| doubtful) {
             e.findings.clear();
-            let what = "a mistake behind a wait that may have had to answer".to_owned();
-            out.abstained.get_or_insert(Abstain { what, line: 0 });
+            out.abstained.get_or_insert(doubt);
             continue;
         }
         if !e.findings.is_empty() {

@@ -4,7 +4,7 @@
 //! go on as one.
 
 use crate::engine::Engine;
-use crate::finding::{Kind, Stop};
+use crate::finding::{Abstain, Kind, Stop};
 use crate::forget::{Needs, registers, seen};
 use crate::prove::{ROUNDS, WARM};
 use crate::state::State;
@@ -48,12 +48,12 @@ fn all(
     (steps, states): (u64, usize),
 ) -> Result<Ended, Stop> {
     let mut known: FxHashSet<u128> = FxHashSet::default();
-    let (mut todo, mut doubt) = (vec![first.clone()], false);
+    let (mut todo, mut doubt) = (vec![first.clone()], None);
     while let Some(mut state) = todo.pop() {
         let certain = state.doubtful.then(|| std::mem::take(&mut e.findings));
         let asks = until_asked(e, &mut state, steps)?;
         if let Some(certain) = certain {
-            doubt |= !std::mem::replace(&mut e.findings, certain).is_empty();
+            doubt = doubt.or(Abstain::doubt(&std::mem::replace(&mut e.findings, certain)));
         }
         if e.steps > steps {
             return Ok(Ended::Cut);
@@ -71,9 +71,9 @@ fn all(
             return Ok(Ended::Many);
         }
     }
-    match doubt && e.findings.is_empty() {
-        true => Err(Stop::abstain("a mistake behind a wait that may have had to answer", 0)),
-        false => Ok(Ended::Complete),
+    match doubt.filter(|_| e.findings.is_empty()) {
+        Some(doubt) => Err(Stop::Abstain(doubt)),
+        None => Ok(Ended::Complete),
     }
 }
 
