@@ -147,6 +147,42 @@ fn a_quotient_that_is_wrong_late_is_not_proved() {
     assert_eq!(fate(&late, &model), Fate::Open);
 }
 
+/// `every-ring`, and one thread stores two boxes at a coordinate that is not known: behind the loop, or in each round.
+fn stored(each_round: bool) -> String {
+    let first = "    mov.u32 %r1, %tid.x;
+    ld.param.b32 %r20, [width];
+    add.s32 %r21, %r20, 32;
+    mov.b64 %rd3, map;
+    cvta.param.u64 %rd4, %rd3;
+    setp.ne.u32 %p9, %r1, 32;
+    @%p9 bra FILLED;
+    mov.b32 %r22, memory;
+    st.shared.v4.b32 [%r22+512], {%r1, %r1, %r1, %r1};
+    fence.proxy.async.shared::cta;
+FILLED:
+";
+    let boxes = "    @%p9 bra BOXED;
+    cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%rd4, {%r20}], [%r2+512];
+    cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%rd4, {%r21}], [%r2+512];
+BOXED:
+";
+    let (round, out) = ("    setp.ne.s32 %p7, %r3, 0;\n", "OUT:\n");
+    let end = "    cp.async.bulk.commit_group;\n    cp.async.bulk.wait_group 0;\n";
+    KERNELS[1]
+        .replace("_data)\n", "_data, .param .u32 width, .param .align 64 .b8 map[128])\n")
+        .replace("    mov.u32 %r1, %tid.x;\n", first)
+        .replace(round, &format!("{}{round}", if each_round { boxes } else { "" }))
+        .replace(out, &format!("{out}{}{end}", if each_round { "" } else { boxes }))
+}
+
+/// A coordinate that a parameter without a value decides is one box for the whole launch. Another round may have it again.
+#[test]
+fn boxes_with_an_unknown_coordinate_are_apart_where_no_loop_repeats_them() {
+    let model = moire_models::load("ptx", &Variants::new()).expect("a shipped model");
+    assert_eq!(fate(&stored(false), &model), Fate::Proved);
+    assert_eq!(fate(&stored(true), &model), Fate::Open);
+}
+
 /// Two warps store rows that meet in round 8 for the first time.
 #[test]
 fn rows_that_meet_late_are_not_proved() {

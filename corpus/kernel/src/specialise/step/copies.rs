@@ -9,7 +9,7 @@ use super::small::{grouped, small};
 use super::{Executing, Made, Then};
 use crate::Refusal;
 use crate::specialise::item::Content;
-use crate::specialise::known::value::{Base, Val};
+use crate::specialise::known::value::{Base, Val, Why};
 use crate::specialise::practice::Practice;
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
@@ -208,11 +208,12 @@ fn boxed(step: &mut Executing<'_, '_>, tensor: &TensorBox) -> Result<(Mem, u64),
     let Some(which) = which else {
         return step.abstain(format!("a tensor map that depends on {}", step.warp.reason(&map)));
     };
-    let one = |c: &Operand| step.value(*c).known().and_then(|l| l.one(step.mask));
-    let known: Option<Vec<u64>> = tensor.coordinates.iter().map(one).collect();
+    let coordinates: Vec<Val> = tensor.coordinates.iter().map(|c| step.value(*c)).collect();
+    let one = |c: &Val| c.known().and_then(|l| l.one(step.mask));
+    let known: Option<Vec<u64>> = coordinates.iter().map(one).collect();
     let place = match known {
         Some(all) => all.iter().fold(0, |at, c| mixed(at ^ (c & 0xffff_ffff))) >> (64 - PLACE_BITS),
-        None if step.round().plan.is_some() => SOME_BOX >> BOX_BITS,
+        None if step.round().plan.is_some() && coordinates.iter().any(moves) => SOME_BOX >> BOX_BITS,
         None => {
             step.note(
                 "a coordinate of a tensor map is unknown: it is assumed that no other box overlaps this one",
@@ -223,6 +224,11 @@ fn boxed(step: &mut Executing<'_, '_>, tensor: &TensorBox) -> Result<(Mem, u64),
         }
     };
     Ok((Mem::Boxes(which), place << BOX_BITS))
+}
+
+/// Whether a coordinate may be another one each time a loop runs that is proved for every trip count.
+fn moves(coordinate: &Val) -> bool {
+    !matches!(coordinate, Val::Known(_) | Val::Unknown(Why::Param(..)))
 }
 
 /// Mixes the bits of a number (splitmix64, Steele, Lea, Flood, OOPSLA 2014).
