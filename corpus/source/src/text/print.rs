@@ -1,7 +1,7 @@
 //! Prints source programs.
 
 use super::read::{SCOPES, SPACES, UPDATES};
-use crate::syntax::{Access, Expr, Source, Step, Term, Thread, Value};
+use crate::syntax::{Access, Expr, Source, Space, Step, Term, Thread, Value};
 use moire_program::ir::{AtomOp, Quantifier, Scope};
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ pub fn print(source: &Source) -> String {
     let title: String = source.name.chars().filter(|c| !c.is_control() && *c != '"').collect();
     let mut out = format!("source \"{title}\"\n");
     for object in &source.objects {
-        let space = SPACES.iter().find(|(_, s)| *s == object.space).map_or("", |(name, _)| name);
+        let space = space(object.space);
         let init = if object.init == 0 { String::new() } else { format!(" = {}", object.init) };
         let _ = writeln!(out, "{space} .b{} {}{init};", object.bits, object.name);
     }
@@ -85,6 +85,11 @@ fn access(access: Access) -> String {
             format!("{volatile}.{}.{}", order.word(), scope(s))
         }
     }
+}
+
+/// The name of a space.
+pub(crate) fn space(space: Space) -> &'static str {
+    SPACES.iter().find(|(_, s)| *s == space).map_or("", |(name, _)| name)
 }
 
 /// The name of a scope.
