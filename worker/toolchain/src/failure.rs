@@ -1,6 +1,7 @@
 //! The reasons why a compiler gives no result.
 
 use crate::run::RunError;
+use std::collections::BTreeMap;
 use std::process::ExitStatus;
 
 /// The reason that a compiler gives no PTX.
@@ -17,7 +18,7 @@ pub enum Failure {
     #[error("target: {}", .0.join("; "))]
     Target(Vec<String>),
     /// It refuses the program.
-    #[error("refused: {}", .0.join("; "))]
+    #[error("refused: {}", .0.iter().take(6).cloned().collect::<Vec<_>>().join("; "))]
     Refused(Vec<String>),
     /// It accepts the program and cannot compile it, or its assembler failed.
     #[error("not compiled: {}", .0.join("; "))]
@@ -48,5 +49,15 @@ impl Failure {
     pub fn blamed(&self) -> Option<&str> {
         let Failure::Refused(lines) = self else { return None };
         lines.iter().find_map(|l| l.strip_prefix("In function: ")).map(str::trim)
+    }
+
+    /// The lines of its text that `nvcc` blames, from 1, each with what it says of the line first.
+    pub fn blamed_lines(&self) -> BTreeMap<usize, &str> {
+        let Failure::Refused(lines) = self else { return BTreeMap::new() };
+        let of = |line: &'_ String| -> Option<usize> {
+            let (place, _) = line.split_once("): error")?;
+            place.rsplit_once('(')?.1.parse().ok()
+        };
+        lines.iter().rev().filter_map(|line| Some((of(line)?, line.as_str()))).collect()
     }
 }

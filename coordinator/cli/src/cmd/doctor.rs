@@ -49,13 +49,14 @@ fn disassembler() {
 /// The compilers of source programs.
 fn source_compilers() {
     for (kind, name, tool) in [(Kind::Llvm, "llc", LLVM), (Kind::Nvcc, "nvcc", NVCC)] {
-        let all = Compiler::all(kind);
+        let (all, unusable) = Compiler::look(kind);
         for found in &all {
             println!("ok       {name} {} in {}", found.version(), found.path().display());
         }
         if all.is_empty() {
             println!("missing  {name} (optional, for the oracle `{}`): {}", kind.name(), tool.how);
         }
+        unusable.iter().for_each(|t| println!("         not usable: {t}"));
     }
 }
 

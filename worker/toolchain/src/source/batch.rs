@@ -1,6 +1,6 @@
 //! Batches: many source programs compiled as one text, because a start of a compiler costs more than a small program.
 //!
-//! A text that is refused is compiled again without the program that the compiler blames. If it blames none, the text is cut
+//! A text that is refused is compiled again without the programs that the compiler blames. If it blames none, the text is cut
 //! in two until the programs to blame are alone in theirs. So each program gets the answer it would get alone, but for the
 //! numbers of labels and of its kernels, which are made the same.
 
@@ -9,6 +9,7 @@ use crate::Failure;
 use crate::tile::batch::entry;
 use moire_source::Source;
 use moire_source::llvm::kernel_name;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The PTX of a program: a module for each thread.
@@ -50,20 +51,39 @@ fn batch(
         out.extend(part.iter().map(|_| Err(Arc::clone(&failure))));
         return;
     }
-    let blamed = failure.blamed().and_then(|name| {
-        (0..part.len()).find(|n| (0..part[*n].threads.len()).any(|t| kernel_name(*n, t) == name))
-    });
-    if let Some(n) = blamed {
-        let (mut rest, failure) = (part.to_vec(), Arc::new(failure));
-        rest.remove(n);
-        let at = out.len() + n;
-        batch(compiler, &rest, options, out);
-        out.insert(at, Err(failure));
+    let blamed = blamed(&failure, part);
+    if !blamed.is_empty() {
+        let rest: Vec<&Source> =
+            (0..part.len()).filter(|n| !blamed.contains_key(n)).map(|n| part[n]).collect();
+        let mut answers = Vec::new();
+        if !rest.is_empty() {
+            batch(compiler, &rest, options, &mut answers);
+        }
+        let mut answers = answers.into_iter();
+        let answer = |n: usize| match blamed.get(&n) {
+            Some(lines) => Some(Err(Arc::new(Failure::Refused(lines.clone())))),
+            None => answers.next(),
+        };
+        out.extend((0..part.len()).filter_map(answer));
         return;
     }
     let (one, other) = part.split_at(part.len() / 2);
     batch(compiler, one, options, out);
     batch(compiler, other, options, out);
+}
+
+/// The programs that the compiler blames, by position, and what it says.
+fn blamed(failure: &Failure, part: &[&Source]) -> BTreeMap<usize, Vec<String>> {
+    let Failure::Refused(said) = failure else { return BTreeMap::new() };
+    let kernels = || (0..part.len()).flat_map(|n| (0..part[n].threads.len()).map(move |t| (n, t)));
+    if let Some(name) = failure.blamed() {
+        let named = kernels().find(|(n, t)| kernel_name(*n, *t) == name);
+        return named.map(|(n, _)| (n, said.clone())).into_iter().collect();
+    }
+    // A kernel stands on a line of its own (`moire_source::cuda`).
+    let lines = failure.blamed_lines();
+    let words = |(line, (n, _)): (usize, (usize, usize))| Some((n, vec![(*lines.get(&line)?).to_owned()]));
+    (1..).zip(kernels()).filter_map(words).collect()
 }
 
 /// The modules of each program, under the number that the program has alone.

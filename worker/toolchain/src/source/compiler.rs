@@ -1,7 +1,7 @@
 //! One compiler: where it is, which release it is of, and a run of it.
 
 use crate::failure::Failure;
-use crate::find::{Candidate, ToolError, candidates, environment};
+use crate::find::{Candidate, ToolError, Unusable, candidates, environment};
 use crate::run::{Limits, Output, RunError, run};
 use crate::version::Version;
 use moire_source::{Source, cuda, llvm};
@@ -11,6 +11,8 @@ use std::process::Command;
 
 /// Most lines of a message that are kept.
 const MAX_LINES: usize = 6;
+/// Most lines of a text that are refused at once.
+const MAX_REFUSED: usize = 1 << 12;
 /// Most bytes of address space of each process.
 const MAX_MEMORY: u64 = 8 << 30;
 /// Most bytes of PTX that are read.
@@ -109,17 +111,27 @@ pub struct Compiler {
 impl Compiler {
     /// One of each release that is found, newest first.
     pub fn all(kind: Kind) -> Vec<Compiler> {
-        let places = kind.candidates(&environment);
-        let mut found: Vec<Compiler> = places.iter().filter_map(|c| Self::at(kind, &c.path).ok()).collect();
+        Self::look(kind).0
+    }
+
+    /// One of each release that is found, newest first, and what cannot be used.
+    pub fn look(kind: Kind) -> (Vec<Compiler>, Vec<Unusable>) {
+        let (mut found, mut unusable) = (Vec::new(), Vec::new());
+        for candidate in kind.candidates(&environment) {
+            match Self::at(kind, &candidate.path) {
+                Ok(compiler) => found.push(compiler),
+                Err(why) => unusable.push(Unusable { candidate, why }),
+            }
+        }
         found.sort_by_key(|t| std::cmp::Reverse(t.version));
         found.dedup_by_key(|t| t.version);
-        found
+        (found, unusable)
     }
 
     /// The compiler in that file.
     ///
     /// # Errors
-    /// It does not run, prints no version, or does not compile for GPUs of NVIDIA.
+    /// It does not run, prints no version, or does not compile for GPUs of NVIDIA. `nvcc` without its headers is no compiler.
     pub fn at(kind: Kind, path: &Path) -> Result<Compiler, ToolError> {
         let mut command = Command::new(path);
         command.arg("--version");
@@ -134,7 +146,12 @@ impl Compiler {
         }
         let folder = |source| ToolError::Folder { what: "its path", source };
         let path = fs::canonicalize(path).map_err(folder)?;
-        Ok(Compiler { kind, path, version, limits: Limits::default(), memory: MAX_MEMORY })
+        let out = Compiler { kind, path, version, limits: Limits::default(), memory: MAX_MEMORY };
+        if kind == Kind::Nvcc {
+            // Its headers come in wheels of their own.
+            out.compile(&kind.text(&[]), &out.usual())?;
+        }
+        Ok(out)
     }
 
     /// The same compiler with other limits on each run; `memory` is in bytes.
@@ -252,6 +269,12 @@ fn judge(out: &Output) -> Result<(), Failure> {
     if first.iter().any(|line| memory.iter().any(|m| line.to_lowercase().contains(m))) {
         return Err(Failure::Memory);
     }
+    // `nvcc` names every line that it refuses.
+    let lines: Vec<String> =
+        said.iter().filter(|l| l.contains("): error")).take(MAX_REFUSED).map(|l| (*l).to_owned()).collect();
+    if !lines.is_empty() {
+        return Err(Failure::Refused(lines));
+    }
     // `llc` aborts where it has no code for an instruction, after it has said so.
     let refused = said.iter().find(|l| l.contains("LLVM ERROR") || l.contains("error:"));
     let named = said.iter().find(|l| l.starts_with("In function: "));
@@ -283,7 +306,10 @@ mod tests {
         );
         let blamed = "LLVM ERROR: Cannot select: t3\nIn function: moire_3_0_\nStack dump:";
         assert_eq!(end(6, blamed).unwrap_err().blamed(), Some("moire_3_0_"));
-        assert!(matches!(end(1 << 8, "x.cu(3): error: bad"), Err(Failure::Refused(_))));
+        let two = end(1 << 8, "x.cu(3): error: bad\n  code\n\nx.cu(17): error: worse\nx.cu(3): error: more")
+            .unwrap_err();
+        let blamed = [(3, "x.cu(3): error: bad"), (17, "x.cu(17): error: worse")];
+        assert_eq!(two.blamed_lines(), blamed.into());
         assert!(matches!(end(1 << 8, "std::bad_alloc"), Err(Failure::Memory)));
         assert!(matches!(end(11, ""), Err(Failure::Crashed { .. })));
         assert!(Failure::Target(Vec::new()).of_the_call() && !Failure::Memory.of_the_call());

@@ -1,6 +1,6 @@
 //! Compilers of source programs: LLVM's `llc`, of any release from 15 on, and NVIDIA's `nvcc`.
 //!
-//! [`Compiler`] compiles one text to PTX, [`batch`] many programs as one text. Several releases stand side by side. Each
+//! [`Compiler`] compiles one text to PTX, [`batch`] many programs as one text. [`Table`] remembers what it refuses. Several releases stand side by side. Each
 //! run has a deadline, a limit on the memory of each of its processes, and its own folder.
 //!
 //! `llc` is looked for in the files that `MOIRE_LLC` names, on `PATH` as `llc` and `llc-15` to `llc-30`, and beside the
@@ -8,5 +8,7 @@
 
 pub mod batch;
 mod compiler;
+mod table;
 
 pub use compiler::{Compiler, Kind, Options};
+pub use table::{Made, Table, folder};

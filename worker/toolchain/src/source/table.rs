@@ -1,0 +1,200 @@
+//! What a compiler makes of each form ([`moire_source::form`]): the instructions, or why it refuses it.
+//!
+//! A compiler is asked about a form once. Its answers are kept in a file of the user's cache, `$MOIRE_CACHE`,
+//! `$XDG_CACHE_HOME/moire` or `~/.cache/moire`, named by the compiler's file, its size and age, its version, and the options. A
+//! row is found by the text that was compiled, so a printer that changes asks again. A file that is missing, damaged or cannot
+//! be written costs time only.
+
+use super::{Compiler, Options, batch};
+use crate::failure::Failure;
+use moire_source::form::Forms;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// Most forms of one text.
+const TOGETHER: usize = 64;
+/// Most bytes of a kept table that are read.
+const MOST: u64 = 16 << 20;
+
+/// What a compiler makes of a form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// The mnemonics of what may touch or order memory, in their order.
+    Instructions(Vec<String>),
+    /// Its words.
+    Refused(String),
+}
+
+/// What one compiler makes of forms, as far as it was asked.
+#[derive(Debug)]
+pub struct Table {
+    compiler: Compiler,
+    options: Options,
+    file: Option<PathBuf>,
+    /// By the hash of the text that was compiled: the name of the form, and the answer.
+    rows: BTreeMap<u64, (String, Made)>,
+}
+
+impl Table {
+    /// The table of a compiler, with the answers that are kept in a folder.
+    pub fn open(compiler: &Compiler, options: &Options, folder: Option<&Path>) -> Table {
+        let file = folder.map(|folder| folder.join(name(compiler, options)));
+        let small = |p: &PathBuf| fs::metadata(p).is_ok_and(|m| m.len() <= MOST);
+        let text = file.as_ref().filter(|p| small(p)).and_then(|p| fs::read_to_string(p).ok());
+        let rows = text.map(|text| text.lines().filter_map(read).collect()).unwrap_or_default();
+        Table { compiler: compiler.clone(), options: options.clone(), file, rows }
+    }
+
+    /// Which of these forms the compiler refuses. It is asked about those that it was not asked about before, some dozens at a
+    /// time; `beat` is called before each time. A form of which it says nothing, because its time was up, counts as taken.
+    pub fn refused(&mut self, forms: &Forms, beat: &dyn Fn()) -> BTreeSet<String> {
+        let keyed: Vec<(u64, &String)> = forms.iter().map(|(name, one)| (self.key(one), name)).collect();
+        let new: Vec<usize> = (0..keyed.len()).filter(|n| !self.rows.contains_key(&keyed[*n].0)).collect();
+        let programs: Vec<_> = forms.values().collect();
+        for some in new.chunks(TOGETHER) {
+            beat();
+            let asked: Vec<_> = some.iter().map(|n| programs[*n]).collect();
+            let answers = batch::compile(&self.compiler, &asked, &self.options, TOGETHER);
+            for (n, answer) in some.iter().zip(answers) {
+                let made = match answer.as_ref().map_err(|why| why.as_ref()) {
+                    Ok(ptx) => Made::Instructions(ptx.iter().flat_map(|text| mnemonics(text)).collect()),
+                    Err(why @ (Failure::Refused(_) | Failure::Compile(_) | Failure::Crashed { .. })) => {
+                        Made::Refused(
+                            why.to_string()
+                                .trim_start_matches("refused: ")
+                                .chars()
+                                .filter(|c| !c.is_control())
+                                .take(300)
+                                .collect(),
+                        )
+                    }
+                    Err(_) => continue,
+                };
+                self.rows.insert(keyed[*n].0, (keyed[*n].1.clone(), made));
+            }
+        }
+        if !new.is_empty() {
+            self.keep();
+        }
+        let refuses = |key: &u64| matches!(self.rows.get(key), Some((_, Made::Refused(_))));
+        keyed.iter().filter(|(key, _)| refuses(key)).map(|(_, name)| (*name).clone()).collect()
+    }
+
+    /// The first of these forms that the compiler refuses. Of a compiler that takes none at all, its words.
+    pub fn refusal(&self, forms: &Forms) -> Option<Failure> {
+        let blind = !self.rows.values().any(|(_, made)| matches!(made, Made::Instructions(_)));
+        forms.iter().find_map(|(name, one)| match self.rows.get(&self.key(one)) {
+            Some((_, Made::Refused(words))) if blind => Some(Failure::Refused(vec![words.clone()])),
+            Some((_, Made::Refused(_))) => Some(Failure::Refused(vec![name.clone()])),
+            _ => None,
+        })
+    }
+
+    /// The forms that were asked about, by name.
+    pub fn rows(&self) -> impl Iterator<Item = (&str, &Made)> {
+        self.rows.values().map(|(name, made)| (name.as_str(), made))
+    }
+
+    fn key(&self, form: &moire_source::Source) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.compiler.kind().text(&[form]).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Writes the table, whole or not at all. Another process may have done so meanwhile: then its rows are asked for again.
+    fn keep(&self) {
+        let Some((file, folder)) = self.file.as_ref().and_then(|f| Some((f, f.parent()?))) else { return };
+        let text: String = self.rows.iter().map(|(key, row)| written(*key, row)).collect();
+        let write = || -> std::io::Result<()> {
+            fs::create_dir_all(folder)?;
+            let mut new = tempfile::NamedTempFile::new_in(folder)?;
+            new.write_all(text.as_bytes())?;
+            new.persist(file)?;
+            Ok(())
+        };
+        // A table that is not kept is made again.
+        drop(write());
+    }
+}
+
+/// The user's folder for tables.
+pub fn folder() -> Option<PathBuf> {
+    let named = |name: &str| env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let home = || named("HOME").map(|h| h.join(".cache"));
+    named("MOIRE_CACHE").or_else(|| Some(named("XDG_CACHE_HOME").or_else(home)?.join("moire")))
+}
+
+fn name(compiler: &Compiler, options: &Options) -> String {
+    let mut hasher = DefaultHasher::new();
+    (compiler.path(), options).hash(&mut hasher);
+    if let Ok(about) = fs::metadata(compiler.path()) {
+        (about.len(), about.modified().ok()).hash(&mut hasher);
+    }
+    format!("forms-{}-{}-{:016x}", compiler.kind().name(), compiler.version(), hasher.finish())
+}
+
+/// `3f..  +  r = load.acquire.gpu x of .global .b32  ld.acquire.gpu.global.u32`, with tabs
+fn written(key: u64, (name, made): &(String, Made)) -> String {
+    let (sign, detail) = match made {
+        Made::Instructions(all) => ('+', all.join("; ")),
+        Made::Refused(why) => ('-', why.clone()),
+    };
+    format!("{key:016x}\t{sign}\t{name}\t{detail}\n")
+}
+
+fn read(line: &str) -> Option<(u64, (String, Made))> {
+    let mut parts = line.splitn(4, '\t');
+    let key = u64::from_str_radix(parts.next()?, 16).ok()?;
+    let (sign, name, detail) = (parts.next()?, parts.next()?.to_owned(), parts.next()?);
+    let made = match sign {
+        "+" => Made::Instructions(detail.split("; ").filter(|w| !w.is_empty()).map(str::to_owned).collect()),
+        "-" => Made::Refused(detail.to_owned()),
+        _ => return None,
+    };
+    Some((key, (name, made)))
+}
+
+/// The mnemonics of a kernel that may touch or order memory, parameters left out. The last store may be that of its result.
+fn mnemonics(ptx: &str) -> Vec<String> {
+    let body = ptx.split_once('{').map_or(ptx, |(_, body)| body);
+    let word = |line: &str| {
+        let mut words = line.split_whitespace();
+        words.find(|w| !w.starts_with('@')).unwrap_or_default().trim_end_matches(';').to_owned()
+    };
+    let matters = |w: &String| {
+        ["ld.", "st.", "atom.", "red.", "fence.", "membar.", "call"].iter().any(|p| w.starts_with(p))
+            && !w.starts_with("ld.param")
+            && !w.starts_with("st.param")
+    };
+    body.lines().map(str::trim).map(word).filter(matters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_read_as_it_was_written() {
+        let taken = (
+            "r = load.relaxed.gpu x of .global .b32".to_owned(),
+            Made::Instructions(vec!["ld.relaxed.gpu.u32".into()]),
+        );
+        let refused = ("fence.acquire.gpu".to_owned(), Made::Refused("refused: no".into()));
+        let nothing = ("fence.release.cta".to_owned(), Made::Instructions(Vec::new()));
+        for row in [taken, refused, nothing] {
+            assert_eq!(read(written(7, &row).trim_end_matches('\n')), Some((7, row)));
+        }
+        for damaged in ["", "7", "7\t+\tx", "x\t+\tx\ty", "7\t?\tx\ty"] {
+            assert_eq!(read(damaged), None, "{damaged}");
+        }
+    }
+
+    #[test]
+    fn mnemonics_are_those_that_touch_memory() {
+        let ptx = ".entry x(\n)\n{\n\tld.param.u64 %rd1, [p];\n\tmembar.gl;\n\t@%p1 atom.add.gpu.u32 %r1, [%rd1], 1;\n\tret;\n}\n";
+        assert_eq!(mnemonics(ptx), ["membar.gl", "atom.add.gpu.u32"]);
+    }
+}
