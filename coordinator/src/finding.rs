@@ -2,9 +2,9 @@
 
 use moire_corpus::{Campaign, Finding, Hash, ModelRef, Provenance, Verified};
 use moire_program::text::{Format, parse};
-use moire_proto::v1;
+use moire_proto::{needs, v1};
 
-/// The finding of a reduced claim.
+/// The finding of a reduced claim. What a compiler lost is one finding, with the program that showed it first.
 pub(crate) fn finding(
     run: &Campaign,
     item: u64,
@@ -20,6 +20,7 @@ pub(crate) fn finding(
         _ => (claim.program.clone(), Hash::of(claim.program.as_bytes())),
     };
     let axioms: Vec<Vec<String>> = claim.axioms.iter().map(|a| a.names.clone()).collect();
+    let bug = if needs::one_bug(&claim.oracle, &axioms) { Hash::default() } else { id };
     let hash = |bytes: &[u8]| bytes.try_into().map(Hash).unwrap_or_default();
     let model = |m: &v1::Side| ModelRef {
         name: m.name.clone(),
@@ -27,7 +28,7 @@ pub(crate) fn finding(
         fingerprint: hash(&m.fingerprint),
     };
     Finding {
-        id: Finding::dedupe_id(&claim.oracle, &axioms, &id),
+        id: Finding::dedupe_id(&claim.oracle, &axioms, &bug),
         campaign: run.name.clone(),
         oracle: claim.oracle.clone(),
         rule: claim.direction.clone(),

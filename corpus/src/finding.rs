@@ -85,7 +85,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Identity from the oracle, the minimal check sets (order does not matter) and the canonical program.
+    /// Identity from the oracle, the minimal check sets (order does not matter) and the canonical program; where the checks alone
+    /// tell which bug it is, the hash of the program is zero.
     pub fn dedupe_id(oracle: &str, axioms: &[Vec<String>], program: &Hash) -> FindingId {
         let mut sets: Vec<Vec<&str>> =
             axioms.iter().map(|s| s.iter().map(String::as_str).collect()).collect();

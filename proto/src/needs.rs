@@ -26,3 +26,18 @@ pub fn needs<'a>(oracles: impl IntoIterator<Item = &'a str>) -> impl Iterator<It
     let tool = |name: &str| TOOLS.iter().find(|(oracle, _)| *oracle == name);
     oracles.into_iter().filter_map(move |name| Some(tool(name)?.1.to_owned()))
 }
+
+/// Oracles that name what a compiler lost: a class of the mistake, then the instruction.
+pub const CELLS: [&str; 2] = ["llvm", "nvcc"];
+
+/// Whether claims of an oracle with these checks are one bug, whatever their programs: an order or a scope that is lost by one
+/// instruction, or a weak or wrongly sized access in the place of an atomic one. Another kind of claim is known by its program.
+pub fn one_bug(oracle: &str, checks: &[Vec<String>]) -> bool {
+    let class = checks.first().and_then(|set| set.first()).map_or("", String::as_str);
+    CELLS.contains(&oracle)
+        && match class {
+            "order-lost" | "scope-lost" => checks.len() > 1,
+            "weak-access" | "mixed-size" => true,
+            _ => false,
+        }
+}

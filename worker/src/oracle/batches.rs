@@ -1,13 +1,11 @@
 //! Answers of compilers, one batch of drawn programs at a time.
 //!
 //! A start of a compiler costs more than a small program, and items come one by one. So the thread that asks for the first
-//! of [`SIZE`] neighbours compiles them all; a thread that asks for another of them waits and takes its part. Answers
+//! of some neighbours compiles them all; a thread that asks for another of them waits and takes its part. Answers
 //! depend on the program alone, so the grouping has no effect on them.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Programs of one batch. The time of `tileiras` per kernel is lowest around this size.
-pub(super) const SIZE: usize = 64;
 /// Most batches whose answers are kept: one for each thread that works, and the one before.
 const MAX_KEPT: usize = 64;
 
@@ -27,18 +25,18 @@ impl<C, A> Default for Batches<C, A> {
 }
 
 impl<C: Clone + PartialEq, A: Clone> Batches<C, A> {
-    /// The answer at `index` of the stream `seed`. `compile` gives those of a batch, whose indices it is told.
+    /// The answer at `index` of the stream `seed`. `compile` gives those of a batch of `size`, whose indices it is told.
     pub(super) fn item(
         &self,
+        size: usize,
         setting: &C,
-        seed: u64,
-        index: u64,
+        (seed, index): (u64, u64),
         compile: impl FnOnce(std::ops::RangeInclusive<u64>) -> Vec<A>,
     ) -> A {
-        let (number, at) = (index / SIZE as u64, index % SIZE as u64);
+        let (number, at) = (index / size as u64, index % size as u64);
         let slot = self.slot((seed, number, setting.clone()));
         // The last batch of a stream has a place for every index up to the last one.
-        let batch = slot.get_or_init(|| compile(index - at..=(index - at).saturating_add(SIZE as u64 - 1)));
+        let batch = slot.get_or_init(|| compile(index - at..=(index - at).saturating_add(size as u64 - 1)));
         batch[usize::try_from(at).expect("a place in a batch")].clone()
     }
 

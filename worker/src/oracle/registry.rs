@@ -33,6 +33,7 @@ pub fn named(name: &str) -> Option<&'static About> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::MIXING;
     use super::super::about::Takes;
     use super::*;
     use moire_generate::Profile;
@@ -51,6 +52,9 @@ mod tests {
             let bare = |about: &&About| about.takes == takes && about.by_default && about.tool.is_none();
             assert_eq!(own.is_empty(), oracles().any(|about| bare(&about)), "{profile}");
         }
+        let cells =
+            oracles().filter(|about| about.takes == Takes::Sources && about.name != MIXING.capability);
+        assert_eq!(cells.map(|about| about.name).collect::<Vec<_>>(), needs::CELLS);
         let named = vec!["self".to_owned(), "mixing".to_owned()];
         assert_eq!(needs::oracles("source", named.clone()), named);
         assert_eq!(needs::needs(["self", "mixing"]).collect::<Vec<_>>(), ["mixing"]);

@@ -6,11 +6,12 @@
 
 use crate::outside::skipped;
 use moire_generate::Profile;
+use moire_source::form::settled;
 use moire_source::text::parse;
 use moire_toolchain::Failure;
 use moire_toolchain::run::Limits;
 use moire_toolchain::source::batch::compile;
-use moire_toolchain::source::{Compiler, Kind};
+use moire_toolchain::source::{Compiler, Kind, Made, Table};
 use moire_worker::direction::Direction;
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Source, Verification};
 use moire_worker::oracle::{LLVM, LLVM_SOURCES, MIXED_SOURCES, MIXING, Oracles};
@@ -225,6 +226,40 @@ fn a_batch_is_cut_until_the_program_to_blame_is_alone() {
         }
     }
     assert_eq!(answers[0].as_ref().expect("compiled"), answers[4].as_ref().expect("compiled"));
+}
+
+/// A form is asked about once, by all runs that share a folder, and only what is refused has something else in its place.
+#[test]
+fn what_a_compiler_refuses_is_learned_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let action = format!(
+        "echo >> {}/starts; if grep -q 'release\\|fence' module.ll; then echo 'LLVM ERROR: no' >&2; exit 1; fi\n\
+         sed -n 's/^define ptx_kernel void @\\([a-z0-9_]*\\).*/.visible .entry \\1(\\n)\\n{{\\n\\tmembar.gl;\\n}}/p' module.ll > module.ptx",
+        folder.path().display()
+    );
+    let compiler = stand_in(folder.path(), 20, &action);
+    let starts =
+        || std::fs::read_to_string(folder.path().join("starts")).map_or(0, |text| text.lines().count());
+    let source = parse(&MESSAGE.replace("r1 =", "fence.acquire.gpu; r1 =")).expect("reads");
+    let open = || Table::open(&compiler, &compiler.usual(), Some(folder.path()));
+    let mut table = open();
+    let settle = |table: &mut Table| settled(&source, &mut |forms| table.refused(forms, &|| ()));
+    let first = settle(&mut table);
+    let text = moire_source::text::print(&first);
+    assert!(text.contains("exch.relaxed.gpu y, 1") && !text.contains("fence"), "{text}");
+    assert!(text.contains("load.acquire.gpu y"), "{text}");
+    let refused: Vec<&str> =
+        table.rows().filter(|(_, made)| matches!(made, Made::Refused(_))).map(|(name, _)| name).collect();
+    assert_eq!(refused.len(), 4, "{refused:?}");
+    let before = starts();
+    assert!(before > 0 && settle(&mut open()) == first && starts() == before);
+    // A damaged file is asked about again.
+    for file in std::fs::read_dir(folder.path()).expect("a folder").flatten() {
+        if file.file_name().to_string_lossy().starts_with("forms-") {
+            std::fs::write(file.path(), b"\xff\x00damaged\n\t\t").expect("writable");
+        }
+    }
+    assert!(settle(&mut open()) == first && starts() > before);
 }
 
 /// Releases up to 22 lose the order of native read-modify-writes; 16 to 19 refuse most programs, and 23 loses nothing that is known.

@@ -1,11 +1,14 @@
 //! PTX of Tile IR kernels.
 
 use super::cell::Cell;
-use crate::oracle::batches::{self, SIZE};
+use crate::oracle::batches;
 use moire_generate::tile::{TileDraw, tile_seed};
 use moire_tile_ir::Function;
 use moire_toolchain::tile::Tileiras;
 use moire_toolchain::tile::batch::{self, CompileOptions};
+
+/// Kernels of one batch. The time of `tileiras` for each is lowest around this size.
+const SIZE: usize = 64;
 
 /// The PTX of a kernel, or why there is none.
 pub(super) type Ptx = Result<String, batch::Unanswered>;
@@ -20,7 +23,7 @@ pub(super) fn item(
     seed: u64,
     index: u64,
 ) -> (TileDraw, Ptx) {
-    batches.item(cell, seed, index, |indices| {
+    batches.item(SIZE, cell, (seed, index), |indices| {
         let drawn: Vec<TileDraw> = indices.map(|i| tile_seed(seed, i)).collect();
         let texts = compile(compiler, cell, drawn.iter().map(|d| d.module.functions[0].clone()));
         drawn.into_iter().zip(texts).collect()

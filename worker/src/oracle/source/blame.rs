@@ -1,8 +1,9 @@
 //! The class of a finding: what the compiler lost, found by giving it back.
 //!
 //! The PTX is explored again with all its instructions at the widest scope, then also with the strongest orders. If the
-//! forbidden final state is gone under wider scopes alone, a scope was lost; if it takes orders, or `fence.sc` before each
-//! instruction, an order was. The instruction is the first one that suffices alone.
+//! forbidden final state or the race is gone under wider scopes alone, a scope was lost; if it takes orders, or `fence.sc`
+//! before each instruction, an order was. The instruction is the first one that suffices alone, or the first kind of which all
+//! together do.
 
 use super::judge::Asked;
 use crate::oracle::refine::Judged;
@@ -24,26 +25,34 @@ pub(super) fn class(asked: &Asked<'_>, judged: &Judged) -> Vec<String> {
         Judged::Beyond(_) => beyond(asked),
         Judged::Undefined => vec!["mixed-size".to_owned()],
         Judged::Race if weak_on_atomic(asked) => vec!["weak-access".to_owned()],
-        Judged::Race => vec!["race".to_owned()],
+        Judged::Race => lost(asked, true).unwrap_or_else(|| vec!["race".to_owned()]),
         Judged::Racy | Judged::Agrees(_) | Judged::Contested(..) | Judged::Progress(_) => Vec::new(),
     }
 }
 
 fn beyond(asked: &Asked<'_>) -> Vec<String> {
-    for (gift, word) in [(Gift::Scope, "scope-lost"), (Gift::Order, "order-lost")] {
-        let all: Vec<(usize, usize)> = places(&asked.compiled.program);
-        if !suffices(asked, &all, gift) {
-            continue;
-        }
-        let one = all.iter().find(|place| suffices(asked, &[**place], gift));
-        let name = one.map(|(t, at)| mnemonic(&asked.compiled.program.threads[*t].body[*at].op));
-        return [word.to_owned()].into_iter().chain(name.map(str::to_owned)).collect();
+    if let Some(lost) = lost(asked, false) {
+        return lost;
     }
     let fenced = fenced(&asked.compiled.program);
     if asked.search(&fenced, false).is_ok_and(|seen| matches!(seen.judged, Judged::Agrees(_))) {
         return vec!["order-lost".to_owned(), "seq_cst".to_owned()];
     }
     vec![if weak_on_atomic(asked) { "weak-access" } else { "value" }.to_owned()]
+}
+
+/// What was lost, and the instruction if one alone is to blame. With `whole` races have to be gone, too.
+fn lost(asked: &Asked<'_>, whole: bool) -> Option<Vec<String>> {
+    let all: Vec<(usize, usize)> = places(&asked.compiled.program);
+    let name = |(t, at): &(usize, usize)| mnemonic(&asked.compiled.program.threads[*t].body[*at].op);
+    let suffices = |some: &[(usize, usize)], gift| suffices(asked, some, gift, whole);
+    let gifts = [(Gift::Scope, "scope-lost"), (Gift::Order, "order-lost")];
+    let (gift, word) = gifts.into_iter().find(|(gift, _)| suffices(&all, *gift))?;
+    let like =
+        |place: &(usize, usize)| all.iter().filter(|p| name(p) == name(place)).copied().collect::<Vec<_>>();
+    let one = all.iter().find(|place| suffices(&[**place], gift));
+    let kind = one.or_else(|| all.iter().find(|place| suffices(&like(place), gift))).map(name);
+    Some([word].into_iter().chain(kind).map(str::to_owned).collect())
 }
 
 fn places(program: &Program) -> Vec<(usize, usize)> {
@@ -77,13 +86,13 @@ fn fenced(program: &Program) -> Program {
     out
 }
 
-/// Whether the forbidden final states are gone once these instructions are stronger.
-fn suffices(asked: &Asked<'_>, places: &[(usize, usize)], gift: Gift) -> bool {
+/// Whether the forbidden final states, and with `whole` races, are gone once these instructions are stronger.
+fn suffices(asked: &Asked<'_>, places: &[(usize, usize)], gift: Gift, whole: bool) -> bool {
     let mut stronger = asked.compiled.program.clone();
     for (t, at) in places {
         strengthen(&mut stronger.threads[*t].body[*at].op, gift);
     }
-    asked.search(&stronger, false).is_ok_and(|seen| matches!(seen.judged, Judged::Agrees(_)))
+    asked.search(&stronger, whole).is_ok_and(|seen| matches!(seen.judged, Judged::Agrees(_)))
 }
 
 fn strengthen(op: &mut Op, gift: Gift) {

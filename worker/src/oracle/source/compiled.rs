@@ -1,52 +1,124 @@
 //! PTX of source programs.
+//!
+//! A drawn program goes to a compiler without the forms that the compiler refuses ([`form::settled`]). A program that is given
+//! as a text stays as it is.
 
 use super::Threads;
 use super::cell::Cell;
 use crate::oracle::abstention::Abstention;
-use crate::oracle::batches::{self, SIZE};
+use crate::oracle::batches;
 use moire_generate::source::source_seed;
 use moire_source::Source;
+use moire_source::form::{self, Forms, forms};
 use moire_toolchain::Failure;
-use moire_toolchain::source::Compiler;
-use moire_toolchain::source::batch;
-use std::sync::Arc;
+use moire_toolchain::source::{Compiler, Table, batch};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The PTX of a program, or why there is none.
 type Ptx = Result<Threads, Arc<Failure>>;
-/// Drawn programs and their PTX.
-pub(super) type Batches = batches::Batches<Cell, (Source, Ptx)>;
 
-/// The program at `index` of the stream `seed`, and its PTX.
-pub(super) fn item(
-    batches: &Batches,
-    compiler: &Compiler,
-    cell: &Cell,
-    seed: u64,
-    index: u64,
-) -> (Source, Result<Threads, Abstention>) {
-    let (source, ptx) = batches.item(cell, seed, index, |indices| {
-        let drawn: Vec<Source> = indices.map(|i| source_seed(seed, i)).collect();
-        let all: Vec<&Source> = drawn.iter().collect();
-        let compiled = ptx(compiler, cell, &all);
-        drawn.into_iter().zip(compiled).collect()
-    });
-    (source, named(compiler, ptx))
+/// Programs of one batch: few enough that the forms of the first ones are soon known.
+pub(super) const SIZE: usize = 32;
+
+/// A compiler and how it is called.
+pub(super) type Called<'a> = (&'a Compiler, &'a Cell);
+
+/// What compilers refuse, and drawn programs with their PTX: one for each compiler that was named.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    /// Where tables are kept between runs.
+    folder: Option<PathBuf>,
+    tables: Mutex<Vec<(Cell, Arc<Mutex<Table>>)>>,
+    batches: batches::Batches<Vec<Cell>, (Source, Vec<Ptx>)>,
 }
 
-fn ptx(compiler: &Compiler, cell: &Cell, sources: &[&Source]) -> Vec<Ptx> {
-    let all = batch::compile(compiler, sources, &cell.options(compiler), SIZE);
-    all.into_iter().map(|one| one.map(Into::into)).collect()
+impl Answers {
+    /// Answers whose tables are kept in the user's cache.
+    pub(super) fn kept() -> Answers {
+        Answers { folder: moire_toolchain::source::folder(), ..Answers::default() }
+    }
+
+    /// The program at `index` of the stream `seed` as these compilers take it, and the PTX that each makes. `beat` is called
+    /// from time to time.
+    pub(super) fn item(
+        &self,
+        by: &[Called<'_>],
+        (seed, index): (u64, u64),
+        beat: &dyn Fn(),
+    ) -> (Source, Vec<Result<Threads, Abstention>>) {
+        let cells: Vec<Cell> = by.iter().map(|(_, cell)| (*cell).clone()).collect();
+        let (source, ptx) = self.batches.item(SIZE, &cells, (seed, index), |indices| {
+            let drawn = self.settled(by, indices.map(|i| source_seed(seed, i)).collect(), beat);
+            let all: Vec<&Source> = drawn.iter().collect();
+            let mut rows = vec![Vec::new(); drawn.len()];
+            for one in by {
+                beat();
+                rows.iter_mut().zip(self.ptx(*one, &all, beat)).for_each(|(row, ptx)| row.push(ptx));
+            }
+            drawn.into_iter().zip(rows).collect()
+        });
+        (source, ptx.into_iter().zip(by).map(|(ptx, (compiler, _))| named(compiler, ptx)).collect())
+    }
+
+    /// The PTX of each program.
+    pub(super) fn compile(
+        &self,
+        by: Called<'_>,
+        sources: &[&Source],
+        beat: &dyn Fn(),
+    ) -> Vec<Result<Threads, Abstention>> {
+        self.ptx(by, sources, beat).into_iter().map(|one| named(by.0, one)).collect()
+    }
+
+    /// The programs as all of these compilers take them.
+    fn settled(&self, by: &[Called<'_>], drawn: Vec<Source>, beat: &dyn Fn()) -> Vec<Source> {
+        let tables: Vec<_> = by.iter().map(|one| self.table(*one)).collect();
+        let mut refused = |forms: &Forms| {
+            let of = |table: &Arc<Mutex<Table>>| lock(table).refused(forms, beat);
+            tables.iter().flat_map(of).collect()
+        };
+        // All together first: a start of a compiler costs more than a form.
+        refused(&drawn.iter().flat_map(forms).collect());
+        drawn.iter().map(|source| form::settled(source, &mut refused)).collect()
+    }
+
+    /// Programs with a form that is refused are not compiled.
+    fn ptx(&self, by: Called<'_>, sources: &[&Source], beat: &dyn Fn()) -> Vec<Ptx> {
+        let (table, each) = (self.table(by), sources.iter().map(|s| forms(s)).collect::<Vec<_>>());
+        let mut table = lock(&table);
+        table.refused(&each.iter().flatten().map(|(name, one)| (name.clone(), one.clone())).collect(), beat);
+        let refusals: Vec<_> = each.iter().map(|forms| table.refusal(forms)).collect();
+        drop(table);
+        let fit: Vec<&Source> =
+            sources.iter().zip(&refusals).filter(|(_, why)| why.is_none()).map(|(s, _)| *s).collect();
+        let mut made = batch::compile(by.0, &fit, &by.1.options(by.0), SIZE).into_iter();
+        let answer = |refusal: Option<Failure>| match refusal {
+            Some(why) => Err(Arc::new(why)),
+            None => made.next().map_or_else(
+                || Err(Arc::new(Failure::NoPtx("a program has no answer".into()))),
+                |one| one.map(Into::into),
+            ),
+        };
+        refusals.into_iter().map(answer).collect()
+    }
+
+    fn table(&self, (compiler, cell): Called<'_>) -> Arc<Mutex<Table>> {
+        let mut all = lock(&self.tables);
+        if let Some((_, table)) = all.iter().find(|(known, _)| known == cell) {
+            return Arc::clone(table);
+        }
+        let table =
+            Arc::new(Mutex::new(Table::open(compiler, &cell.options(compiler), self.folder.as_deref())));
+        all.push((cell.clone(), Arc::clone(&table)));
+        table
+    }
+}
+
+fn lock<T>(what: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn named(compiler: &Compiler, ptx: Ptx) -> Result<Threads, Abstention> {
     ptx.map_err(|why| Abstention::SourceCompiler { kind: compiler.kind().name(), why })
-}
-
-/// The PTX of each program.
-pub(super) fn compile(
-    compiler: &Compiler,
-    cell: &Cell,
-    sources: &[&Source],
-) -> Vec<Result<Threads, Abstention>> {
-    ptx(compiler, cell, sources).into_iter().map(|one| named(compiler, one)).collect()
 }

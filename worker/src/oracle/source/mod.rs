@@ -24,7 +24,7 @@ use super::tools::{LLVM, MIXING, NVCC};
 use super::{Oracle, answer, refine, same};
 use crate::job::{Budget, Claim, EngineReport, Reduced, Side, Source as Origin, Verification};
 use cell::Cell;
-use compiled::Batches;
+use compiled::{Answers, Called, SIZE};
 use judge::Verdict;
 use moire_program::canon::spell::hash;
 use moire_source::Source;
@@ -55,7 +55,7 @@ pub(super) struct Sources {
     about: &'static About,
     kinds: &'static [Kind],
     found: OnceLock<Vec<Compiler>>,
-    batches: Batches,
+    answers: Answers,
 }
 
 /// The oracles of source programs.
@@ -64,7 +64,7 @@ pub(super) fn all() -> impl Iterator<Item = Sources> {
         about,
         kinds,
         found: OnceLock::new(),
-        batches: Batches::default(),
+        answers: Answers::kept(),
     };
     [(&LLVM_SOURCES, &[Kind::Llvm][..]), (&NVCC_SOURCES, &[Kind::Nvcc][..]), (&MIXED_SOURCES, &Kind::ALL[..])]
         .into_iter()
@@ -86,7 +86,7 @@ impl Sources {
     pub(super) fn of(self, compilers: &[Compiler]) -> Self {
         let own: Vec<Compiler> =
             compilers.iter().filter(|c| self.kinds.contains(&c.kind())).cloned().collect();
-        Self { found: OnceLock::from(own), ..self }
+        Self { found: OnceLock::from(own), answers: Answers::default(), ..self }
     }
 
     /// The compilers, newest first by kind.
@@ -117,7 +117,7 @@ impl Sources {
         own.into_iter().map(|cell| Ok(cell.settled(self.tool(&cell)?))).collect()
     }
 
-    /// The sides of an item: each cell alone, or one pair of cells.
+    /// The sides of an item: each cell alone, or one pair of cells, the same for all items of a batch.
     fn sides(&self, plan: &[String], index: u64) -> Result<Vec<Vec<Cell>>, Abstention> {
         let cells = self.cells(plan)?;
         if !self.mixes() {
@@ -127,26 +127,32 @@ impl Sources {
             .flat_map(|a| (0..cells.len()).filter(move |b| *b != a).map(move |b| (a, b)))
             .collect();
         let Some(count) = u64::try_from(pairs.len()).ok().filter(|n| *n > 0) else { return Ok(Vec::new()) };
-        let at = usize::try_from(index % count).unwrap_or(0);
+        let at = usize::try_from(index / SIZE as u64 % count).unwrap_or(0);
         Ok(pairs.get(at).map(|(a, b)| vec![cells[*a].clone(), cells[*b].clone()]).into_iter().collect())
     }
 
+    /// The compilers of cells.
+    fn called<'a>(&'a self, cells: &'a [Cell]) -> Result<Vec<Called<'a>>, Abstention> {
+        cells.iter().map(|cell| Ok((self.tool(cell)?, cell))).collect()
+    }
+
     /// The PTX of each program: of the first thread by the first cell, of the others by the last one.
-    fn compiled(&self, cells: &[Cell], sources: &[&Source]) -> Vec<Result<Threads, Abstention>> {
-        let of = |cell: &Cell| match self.tool(cell) {
-            Ok(tool) => compiled::compile(tool, cell, sources),
-            Err(_) => sources.iter().map(|_| Err(Abstention::NoSourceCompiler(cell.to_string()))).collect(),
-        };
-        match cells {
-            [] => Vec::new(),
-            [one] => of(one),
-            [first, .., rest] => of(first).into_iter().zip(of(rest)).map(joined).collect(),
-        }
+    fn compiled(
+        &self,
+        cells: &[Cell],
+        sources: &[&Source],
+        context: Context<'_>,
+    ) -> Result<Vec<Result<Threads, Abstention>>, Abstention> {
+        let beat = || context.cancel.tick();
+        let by = self.called(cells)?;
+        let of = |one: &Called<'_>| self.answers.compile(*one, sources, &beat);
+        let mut all: Vec<_> = by.iter().map(|one| of(one).into_iter()).collect();
+        Ok(sources.iter().map(|_| joined(all.iter_mut().filter_map(Iterator::next).collect())).collect())
     }
 
     /// What a program breaks in cells.
     fn side(&self, cells: &[Cell], case: &mut Case<'_>) -> Result<Option<Claim>, Abstention> {
-        let (source, ptx) = self.item(cells, &case.item.source)?;
+        let (source, ptx) = self.item(cells, &case.item.source, case.context)?;
         case.context.cancel.tick();
         let ptx = ptx.map_err(|why| why.at("rejected"))?;
         case.report.program = *blake3::hash(canon::text(&source).as_bytes()).as_bytes();
@@ -156,7 +162,7 @@ impl Sources {
         let found = Found { source, ptx: ptx.to_vec(), verdict: found? };
         if self.mixes()
             && found.verdict.judged.direction().is_some()
-            && self.wrong_alone(cells, &found.source, models)?
+            && self.wrong_alone(cells, &found.source, case.context)?
         {
             return Ok(None);
         }
@@ -169,35 +175,28 @@ impl Sources {
         &self,
         cells: &[Cell],
         origin: &Origin,
+        context: Context<'_>,
     ) -> Result<(Source, Result<Threads, Abstention>), Abstention> {
         match origin {
             Origin::Text(text) => {
                 let source = parse(text)?;
-                let ptx = self.compiled(cells, &[&source]).pop().unwrap_or(Err(NO_COMPILER));
+                let ptx = self.compiled(cells, &[&source], context)?.pop().unwrap_or(Err(NO_COMPILER));
                 Ok((source, ptx))
             }
             Origin::Generated { seed, index, .. } => {
-                let of = |cell: &Cell| -> Result<_, Abstention> {
-                    Ok(compiled::item(&self.batches, self.tool(cell)?, cell, *seed, *index))
-                };
-                match cells {
-                    [] => Err(NO_COMPILER),
-                    [one] => of(one),
-                    [first, .., rest] => {
-                        let ((source, a), (_, b)) = (of(first)?, of(rest)?);
-                        Ok((source, joined((a, b))))
-                    }
-                }
+                let beat = || context.cancel.tick();
+                let (source, ptx) = self.answers.item(&self.called(cells)?, (*seed, *index), &beat);
+                Ok((source, joined(ptx)))
             }
         }
     }
 
     /// Whether one of the cells breaks a rule alone.
-    fn wrong_alone(&self, cells: &[Cell], source: &Source, models: &Models) -> Result<bool, Abstention> {
+    fn wrong_alone(&self, cells: &[Cell], source: &Source, context: Context<'_>) -> Result<bool, Abstention> {
         for cell in cells {
-            let ptx =
-                self.compiled(std::slice::from_ref(cell), &[source]).pop().unwrap_or(Err(NO_COMPILER))?;
-            if judge::judge(source, &ptx, models)?.judged.direction().is_some() {
+            let mut ptx = self.compiled(std::slice::from_ref(cell), &[source], context)?;
+            let ptx = ptx.pop().unwrap_or(Err(NO_COMPILER))?;
+            if judge::judge(source, &ptx, context.models)?.judged.direction().is_some() {
                 return Ok(true);
             }
         }
@@ -233,10 +232,11 @@ impl Sources {
 /// No cell was named.
 const NO_COMPILER: Abstention = Abstention::Unusable("the claim names no compiler");
 
-/// The first thread of one answer, and the others of the other.
-fn joined((a, b): (Result<Threads, Abstention>, Result<Threads, Abstention>)) -> Result<Threads, Abstention> {
-    let (a, b) = (a?, b?);
-    Ok(a.iter().take(1).chain(b.iter().skip(1)).cloned().collect())
+/// The first thread of the first answer, and the others of the last one.
+fn joined(answers: Vec<Result<Threads, Abstention>>) -> Result<Threads, Abstention> {
+    let all: Vec<Threads> = answers.into_iter().collect::<Result<_, _>>()?;
+    let (Some(first), Some(last)) = (all.first(), all.last()) else { return Err(NO_COMPILER) };
+    Ok(first.iter().take(1).chain(last.iter().skip(1)).cloned().collect())
 }
 
 fn name(cells: &[Cell]) -> String {
@@ -346,19 +346,17 @@ impl refine::Sources for Sources {
         let specs: Vec<String> = claim.models.iter().map(Side::spec).collect();
         let cells = specs.iter().filter_map(|spec| Cell::parse(spec)).collect::<Result<Vec<_>, _>>();
         let cells = cells.map_err(Abstention::SourceCell)?;
-        for cell in &cells {
-            self.tool(cell)?;
-        }
         let (all, models): (Vec<&Source>, _) = (sources.iter().collect(), context.models);
+        let compiled = self.compiled(&cells, &all, context)?;
         let again = |(source, ptx): (&Source, Result<Threads, Abstention>)| {
             let ptx = ptx?;
             let verdict = judge::judge(source, &ptx, models)?;
             let found = Found { source: source.clone(), ptx: ptx.to_vec(), verdict };
             let claimed = self.claim(&found, &cells, models).filter(|new| same(new, claim));
-            let alone = claimed.is_some() && self.mixes() && self.wrong_alone(&cells, source, models)?;
+            let alone = claimed.is_some() && self.mixes() && self.wrong_alone(&cells, source, context)?;
             Ok(claimed.filter(|_| !alone))
         };
-        Ok(sources.iter().zip(self.compiled(&cells, &all)).map(again).collect())
+        Ok(sources.iter().zip(compiled).map(again).collect())
     }
 
     fn canonical(&self, claim: Claim, source: Source, context: Context<'_>) -> Claim {
