@@ -64,7 +64,8 @@ pub(crate) fn show_finding(f: &Finding) -> String {
     let axioms: Vec<String> = f.axioms.iter().map(|set| set.join(" + ")).collect();
     let why = if axioms.is_empty() { String::new() } else { format!(", decided by {}", axioms.join(" or ")) };
     let allowed = f.allowed().map(|said| format!("    {said}\n")).unwrap_or_default();
-    let program: String = f.reduced.lines().map(|l| format!("    {l}\n")).collect();
+    let lines = f.reduced.lines().filter(|l| !l.trim().is_empty());
+    let program: String = lines.map(|l| format!("    {l}\n")).collect();
     format!(
         "  {} {} {} {}{why}, seen {}, {}\n{allowed}{program}    {}\n",
         f.id.short(),

@@ -30,8 +30,8 @@ pub(crate) struct Fuzz {
     /// Seed of the stream
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// What is drawn: random, shapes, mixed, tensor, tile-ir, source [default: mixed, tensor and tile-ir, one after the other; mixed
-    /// with --oracle or --model]
+    /// What is drawn: random, shapes, mixed, tensor, tile-ir, source [default: mixed, tensor, tile-ir, and source where llc or nvcc
+    /// is here, one after the other; mixed with --oracle or --model]
     #[arg(long)]
     pub(crate) stream: Option<String>,
     /// Only these oracles: self, model-pair, metamorphic, patterns, assembler, compiler, lowering, operational, llvm, nvcc,
@@ -56,6 +56,11 @@ const SHOWN: usize = 10;
 
 /// The streams of a run that names none, each with its share of the time or of the programs, in percent.
 const SHARES: [(Profile, u32); 3] = [(Profile::Mixed, 60), (Profile::Tensor, 20), (Profile::TileIr, 20)];
+/// The same where a compiler of source programs is here.
+const WITH_SOURCES: [(Profile, u32); 4] =
+    [(Profile::Mixed, 25), (Profile::Tensor, 15), (Profile::TileIr, 20), (Profile::Source, 40)];
+/// Reasons of abstentions that are listed of each stream of such a run.
+const REASONS: usize = 3;
 
 pub(crate) fn run(args: &Fuzz) -> Result<u8> {
     let plans = plans(args)?;
@@ -135,7 +140,10 @@ fn plans(args: &Fuzz) -> Result<Vec<Settings>> {
         None if !args.oracle.is_empty() || !args.models.is_empty() => Some(Profile::Mixed),
         None => None,
     };
-    let shares = named.map_or(SHARES.to_vec(), |profile| vec![(profile, 100)]);
+    let capabilities = engine.capabilities();
+    let compilers = [LLVM, NVCC].iter().any(|tool| capabilities.iter().any(|c| c == tool.capability));
+    let all = if compilers { WITH_SOURCES.to_vec() } else { SHARES.to_vec() };
+    let shares = named.map_or(all, |profile| vec![(profile, 100)]);
     let part = |(profile, share): (Profile, u32)| {
         let programs = args.programs.map(|n| (n.saturating_mul(share.into()) / 100).max(1));
         settings(args, profile, &engine, programs, time.map(|t| t * share / 100))
@@ -245,8 +253,8 @@ fn line(totals: &Totals) -> String {
     )
 }
 
-/// What a campaign did. Of a run of several, differences between models are counted and not listed.
-fn summary(totals: &Totals, settings: &Settings, differences: bool) -> String {
+/// What a campaign did. Of a run of several (not `whole`) it is short: differences between models are counted and not listed.
+fn summary(totals: &Totals, settings: &Settings, whole: bool) -> String {
     let s = &totals.status;
     let mut out = format!(
         "campaign {} in {}: {:.1} s, {}",
@@ -262,24 +270,43 @@ fn summary(totals: &Totals, settings: &Settings, differences: bool) -> String {
     if totals.before.0 > 0 {
         let _ = writeln!(out, "  already recorded by an earlier run: {}", many(totals.before.0, "program"));
     }
-    let _ = writeln!(out, "abstentions: {}", if s.abstentions.is_empty() { "none" } else { "" });
-    for (reason, n) in &s.abstentions {
-        let _ = writeln!(out, "  {n:8}  {reason}");
-    }
+    out.push_str(&abstentions(totals, whole));
     for score in scores::of(s) {
         let grade = if score.grade == Grade::Good { String::new() } else { format!(" ({:?})", score.grade) };
         let _ = writeln!(out, "{}: {}{}", score.name, score.says, grade.to_uppercase());
     }
-    for (mutant, n) in &s.mutants {
+    for (mutant, n) in s.mutants.iter().filter(|_| whole) {
         let _ = writeln!(out, "  {n:8}  {}", mutant.replacen('/', ": ", 1));
     }
     out.push_str(&compiled(&totals.tally));
-    let _ = writeln!(out, "claims: {}", if totals.tally.claims.is_empty() { "none" } else { "" });
-    for (kind, n) in &totals.tally.claims {
+    if whole {
+        let _ = writeln!(out, "claims: {}", if totals.tally.claims.is_empty() { "none" } else { "" });
+    }
+    for (kind, n) in totals.tally.claims.iter().filter(|_| whole) {
         let _ = writeln!(out, "  {n:8}  {kind}");
     }
-    out.push_str(&findings(totals, differences));
+    out.push_str(&findings(totals, whole));
     let _ = writeln!(out, "digest {}", totals.digest);
+    out
+}
+
+/// Why engines did not answer, the most frequent reasons first.
+fn abstentions(totals: &Totals, whole: bool) -> String {
+    let mut all: Vec<_> = totals.status.abstentions.iter().collect();
+    all.sort_by_key(|(reason, n)| (std::cmp::Reverse(**n), *reason));
+    let shown = if whole { all.len() } else { REASONS.min(all.len()) };
+    let mut out = format!("abstentions: {}\n", if all.is_empty() { "none" } else { "" });
+    for (reason, n) in &all[..shown] {
+        let _ = writeln!(out, "  {n:8}  {reason}");
+    }
+    if shown < all.len() {
+        let _ = writeln!(
+            out,
+            "            and {}: moire campaign show {}",
+            many(all.len() - shown, "more reason"),
+            totals.campaign
+        );
+    }
     out
 }
 
