@@ -6,10 +6,10 @@
 //! be: an access becomes a read-modify-write of the same order, then a relaxed access; a fence becomes `acq_rel`, then
 //! nothing; last of all each object gets the usual width.
 
-use crate::syntax::{Access, Object, Order, Register, Source, Step, Thread, Update, Value};
+use crate::syntax::{Access, Object, Order, Register, Source, Space, Step, Thread, Update, Value};
 use crate::text::print::{line, space};
 use crate::walk;
-use moire_program::ir::{AtomOp, Placement};
+use moire_program::ir::{AtomOp, Placement, Scope};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The width in bits that every compiler takes.
@@ -51,6 +51,22 @@ fn form(source: &Source, step: &Step) -> Option<(String, Source)> {
     let name =
         alone.objects.first().map_or(what.clone(), |o| format!("{what} of {} .b{}", space(o.space), o.bits));
     Some((name, alone))
+}
+
+/// The form of a one-step program with the scope, the space and the width that every compiler takes if it takes any.
+pub fn usual(form_of: &Source) -> Option<(String, Source)> {
+    let mut source = form_of.clone();
+    source.objects.iter_mut().for_each(|o| (o.space, o.bits) = (Space::Global, USUAL_BITS));
+    let mut step = source.threads.first()?.body.first()?.clone();
+    match &mut step {
+        Step::Load { access: Access::Atomic { scope, .. }, .. }
+        | Step::Store { access: Access::Atomic { scope, .. }, .. }
+        | Step::Fence { scope, .. } => *scope = Scope::Gpu,
+        Step::Update(update) => update.scope = Scope::Gpu,
+        Step::Cas(cas) => cas.scope = Scope::Gpu,
+        Step::Load { .. } | Step::Store { .. } | Step::If { .. } => {}
+    }
+    form(&source, &step)
 }
 
 /// The program without forms that are refused. `refused` says which of some forms are.
@@ -150,7 +166,7 @@ fn weaker(source: &Source, step: &Step) -> Option<Step> {
 }
 
 /// Another access, and the order and scope of a read-modify-write that comes before it.
-fn other(access: Access) -> Option<(Access, Option<(Order, moire_program::ir::Scope)>)> {
+fn other(access: Access) -> Option<(Access, Option<(Order, Scope)>)> {
     match access {
         Access::Atomic { order, scope, volatile: true } => {
             Some((Access::Atomic { order, scope, volatile: false }, None))

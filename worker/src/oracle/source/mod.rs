@@ -55,16 +55,17 @@ pub(super) struct Sources {
     about: &'static About,
     kinds: &'static [Kind],
     found: OnceLock<Vec<Compiler>>,
-    answers: Answers,
+    answers: Arc<Answers>,
 }
 
-/// The oracles of source programs.
+/// The oracles of source programs. What compilers refuse is known to all of them.
 pub(super) fn all() -> impl Iterator<Item = Sources> {
-    let of = |(about, kinds): (&'static About, &'static [Kind])| Sources {
+    let answers = Arc::new(Answers::kept());
+    let of = move |(about, kinds): (&'static About, &'static [Kind])| Sources {
         about,
         kinds,
         found: OnceLock::new(),
-        answers: Answers::kept(),
+        answers: Arc::clone(&answers),
     };
     [(&LLVM_SOURCES, &[Kind::Llvm][..]), (&NVCC_SOURCES, &[Kind::Nvcc][..]), (&MIXED_SOURCES, &Kind::ALL[..])]
         .into_iter()
@@ -86,7 +87,7 @@ impl Sources {
     pub(super) fn of(self, compilers: &[Compiler]) -> Self {
         let own: Vec<Compiler> =
             compilers.iter().filter(|c| self.kinds.contains(&c.kind())).cloned().collect();
-        Self { found: OnceLock::from(own), answers: Answers::default(), ..self }
+        Self { found: OnceLock::from(own), answers: Arc::default(), ..self }
     }
 
     /// The compilers, newest first by kind.

@@ -7,7 +7,8 @@
 
 use super::{Compiler, Options, batch};
 use crate::failure::Failure;
-use moire_source::form::Forms;
+use moire_source::Source;
+use moire_source::form::{Forms, usual};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
@@ -49,38 +50,49 @@ impl Table {
     }
 
     /// Which of these forms the compiler refuses. It is asked about those that it was not asked about before, some dozens at a
-    /// time; `beat` is called before each time. A form of which it says nothing, because its time was up, counts as taken.
+    /// time; `beat` is called before each time. A form counts as refused if it is with the usual scope, space and width
+    /// ([`usual`]), and as taken if the compiler says nothing of it, because its time was up.
     pub fn refused(&mut self, forms: &Forms, beat: &dyn Fn()) -> BTreeSet<String> {
-        let keyed: Vec<(u64, &String)> = forms.iter().map(|(name, one)| (self.key(one), name)).collect();
-        let new: Vec<usize> = (0..keyed.len()).filter(|n| !self.rows.contains_key(&keyed[*n].0)).collect();
-        let programs: Vec<_> = forms.values().collect();
-        for some in new.chunks(TOGETHER) {
+        let new = |table: &Table, forms: Forms| -> Forms {
+            forms.into_iter().filter(|(_, one)| !table.rows.contains_key(&table.key(one))).collect()
+        };
+        let unknown = new(self, forms.clone());
+        self.ask(&new(self, unknown.values().filter_map(usual).collect()), beat);
+        for (name, one) in &unknown {
+            let like = usual(one).and_then(|(_, like)| self.rows.get(&self.key(&like)));
+            if let Some((_, refused @ Made::Refused(_))) = like {
+                let row = (name.clone(), refused.clone());
+                self.rows.entry(self.key(one)).or_insert(row);
+            }
+        }
+        self.ask(&new(self, unknown.clone()), beat);
+        if !unknown.is_empty() {
+            self.keep();
+        }
+        let refuses = |one| matches!(self.rows.get(&self.key(one)), Some((_, Made::Refused(_))));
+        forms.iter().filter(|(_, one)| refuses(one)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Asks the compiler about forms.
+    fn ask(&mut self, forms: &Forms, beat: &dyn Fn()) {
+        let all: Vec<(&String, &Source)> = forms.iter().collect();
+        for some in all.chunks(TOGETHER) {
             beat();
-            let asked: Vec<_> = some.iter().map(|n| programs[*n]).collect();
-            let answers = batch::compile(&self.compiler, &asked, &self.options, TOGETHER);
-            for (n, answer) in some.iter().zip(answers) {
-                let made = match answer.as_ref().map_err(|why| why.as_ref()) {
+            let programs: Vec<&Source> = some.iter().map(|(_, one)| *one).collect();
+            let answers = batch::compile(&self.compiler, &programs, &self.options, TOGETHER);
+            for ((name, one), answer) in some.iter().zip(answers) {
+                let made = match answer.as_ref().map_err(AsRef::as_ref) {
                     Ok(ptx) => Made::Instructions(ptx.iter().flat_map(|text| mnemonics(text)).collect()),
                     Err(why @ (Failure::Refused(_) | Failure::Compile(_) | Failure::Crashed { .. })) => {
-                        Made::Refused(
-                            why.to_string()
-                                .trim_start_matches("refused: ")
-                                .chars()
-                                .filter(|c| !c.is_control())
-                                .take(300)
-                                .collect(),
-                        )
+                        let words = why.to_string();
+                        let words = words.trim_start_matches("refused: ").chars();
+                        Made::Refused(words.filter(|c| !c.is_control()).take(300).collect())
                     }
                     Err(_) => continue,
                 };
-                self.rows.insert(keyed[*n].0, (keyed[*n].1.clone(), made));
+                self.rows.insert(self.key(one), ((*name).clone(), made));
             }
         }
-        if !new.is_empty() {
-            self.keep();
-        }
-        let refuses = |key: &u64| matches!(self.rows.get(key), Some((_, Made::Refused(_))));
-        keyed.iter().filter(|(key, _)| refuses(key)).map(|(_, name)| (*name).clone()).collect()
     }
 
     /// The first of these forms that the compiler refuses. Of a compiler that takes none at all, its words.
@@ -98,7 +110,7 @@ impl Table {
         self.rows.values().map(|(name, made)| (name.as_str(), made))
     }
 
-    fn key(&self, form: &moire_source::Source) -> u64 {
+    fn key(&self, form: &Source) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.compiler.kind().text(&[form]).hash(&mut hasher);
         hasher.finish()
