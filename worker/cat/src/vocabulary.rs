@@ -123,7 +123,7 @@ vocabulary! {
     DATA = "data", "data dependency";
     CTRL = "ctrl", "control dependency, to every later event";
     CTRL_RECONV = "ctrl-reconv", "control dependency, up to the reconvergence point";
-    SYNC_API = "sync_api", "a grid to a later one of its stream; to its griddepcontrol.wait only, if it has any";
+    SYNC_API = "sync_api", "a grid to a later one of its stream; to its griddepcontrol.wait only, if both may run at the same time";
     ISSUE = "issue", "issue of an instruction to its asynchronous events";
     TC_CONFLICT = "tc-conflict", "accesses of different instructions to one cell of tensor memory, at least one a write; symmetric";
     TC_PIPE = "tc-pipe", "accesses of two instructions, two mma aside, that pipeline in this order";

@@ -208,9 +208,9 @@ impl<'a> Scenery<'a> {
         let behind =
             |p: &Placement, q: &Placement| !p.host && !q.host && stream(p) == stream(q) && p.grid < q.grid;
         let later = near(&own, &behind);
-        let early = |t: usize| self.program.starts_early(&self.program.threads[t].place);
-        let waits = self.those(|b| b.tags >> sets::GRID_WAIT & 1 == 1 || !b.thread.is_some_and(early));
-        relations[rels::SYNC_API] = Pairs::of(n, |i| later.0[i] & waits);
+        let complete = near(&own, &|p, q| behind(p, q) && p.grid < self.program.starts_behind(q));
+        let waits = self.those(|b| b.tags >> sets::GRID_WAIT & 1 == 1);
+        relations[rels::SYNC_API] = Pairs::of(n, |i| complete.0[i] | later.0[i] & waits);
     }
 
     /// The events for which `test` holds.

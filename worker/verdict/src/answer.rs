@@ -5,7 +5,7 @@ use crate::door::Second;
 use crate::execution::Execution;
 use crate::finding::Finding;
 use crate::input::Rejected;
-use crate::kernel::{Launched, SourcePlace, Taken, source_place};
+use crate::kernel::{Call, Launched, Piece, SourcePlace, Taken, piece_of, source_place};
 use crate::mending::{Advice, Redundant};
 
 use crate::proof::Operational;
@@ -58,6 +58,9 @@ pub struct Answer {
     /// What the command line says beside the launch, for the command that repeats the verdict.
     #[serde(skip)]
     pub(crate) options: String,
+    /// The files whose lines are counted through, with the lines before each.
+    #[serde(skip)]
+    pub(crate) files: Vec<(String, u32)>,
 }
 
 /// What is known of a program that was explored on its own.
@@ -201,6 +204,9 @@ pub struct Contest {
 pub struct Line {
     /// As it stands there, without the blanks around it.
     pub text: String,
+    /// Where it is, if that is not the file of the answer: the lines of several files are counted through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<Call>,
     /// The place in the source of a kernel that it comes from, if the module says.
     pub source: Option<SourcePlace>,
 }
@@ -248,6 +254,7 @@ impl Answer {
             contested: Vec::new(),
             lines: BTreeMap::new(),
             options: String::new(),
+            files: Vec::new(),
         }
     }
 
@@ -257,8 +264,8 @@ impl Answer {
         Answer::rejected(file, vec![remark])
     }
 
-    /// The answer with what follows from its parts: verdicts, the command that repeats it, and the lines of `text` that it names.
-    pub(crate) fn complete(mut self, text: &str) -> Self {
+    /// The answer with what follows from its parts: verdicts, the command that repeats it, and the lines of the files that it names.
+    pub(crate) fn complete(mut self, pieces: &[Piece]) -> Self {
         if self.parts.is_empty() {
             return self;
         }
@@ -268,12 +275,16 @@ impl Answer {
             self.kernel = launch.recorded.clone().or_else(|| launch.several.then(|| launch.entry.clone()));
         }
         self.verdicts = Verdicts(self.all_verdicts());
+        self.files = pieces.iter().map(|p| (p.name.clone(), p.before)).collect();
         let lines: BTreeSet<u32> =
             self.parts.iter().flat_map(Part::all_findings).flat_map(Finding::lines).collect();
         let one = |line: u32| {
-            let at = usize::try_from(line).unwrap_or(0).checked_sub(1)?;
-            let here = text.lines().nth(at)?.trim().to_owned();
-            Some((line, Line { text: here, source: source_place(text, line) }))
+            let piece = piece_of(pieces, line);
+            let own = line.checked_sub(piece.before)?;
+            let at = usize::try_from(own).unwrap_or(0).checked_sub(1)?;
+            let text = piece.text.lines().nth(at)?.trim().to_owned();
+            let file = (piece.before > 0).then(|| Call { file: piece.name.clone(), line: own });
+            Some((line, Line { text, file, source: source_place(&piece.text, own) }))
         };
         self.lines = lines.into_iter().filter_map(one).collect();
         self
@@ -283,12 +294,18 @@ impl Answer {
     fn all_verdicts(&self) -> Vec<Verdict> {
         let all = union(self.parts.iter().map(|p| &p.verdicts.0));
         let coverage = [Verdict::Bounded("coverage".to_owned())];
-        let covered = self.launch.as_ref().and_then(|l| l.coverage.as_ref());
-        match covered.filter(|c| !c.uncovered.is_empty()).map(|c| c.of.is_some()) {
+        let mut covered = self.launch.iter().flat_map(Launched::all).filter_map(|l| l.coverage.as_ref());
+        match covered.find(|c| !c.uncovered.is_empty()).map(|c| c.of.is_some()) {
             Some(_) if matches!(all[..], [Verdict::Clean(_)]) => coverage.into(),
             Some(true) if !Verdicts(all.clone()).has_finding() => all.into_iter().chain(coverage).collect(),
             _ => all,
         }
+    }
+
+    /// The file of a line, and which of its lines it is.
+    pub fn place(&self, line: u32) -> (&str, u32) {
+        let of = self.files.iter().rev().find(|f| f.1 > 0 && f.1 < line);
+        of.map_or((&self.file, line), |(file, before)| (file, line - before))
     }
 
     /// The exit codes of the answer; with `strict`, what is wrong by the letter only counts.
@@ -300,10 +317,15 @@ impl Answer {
 
     /// The file, with the kernel where the module has several.
     pub fn title(&self) -> String {
-        match &self.kernel {
+        let own = match &self.kernel {
             Some(kernel) => format!("{} ({kernel})", self.file),
             None => self.file.clone(),
-        }
+        };
+        let then = self.launch.iter().flat_map(|l| &l.then).map(|l| match l.several {
+            true => format!(", then {} ({})", l.file, l.entry),
+            false => format!(", then {}", l.file),
+        });
+        own + &then.collect::<String>()
     }
 
     /// The clusters of a part, where there are several parts, or the other launch that it belongs to.

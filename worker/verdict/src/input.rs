@@ -160,7 +160,7 @@ impl std::fmt::Display for Rejected {
 impl std::error::Error for Rejected {}
 
 /// A file that is judged.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
     /// Its path.
     pub path: PathBuf,

@@ -14,7 +14,7 @@ use crate::readings::Asking;
 use crate::stale::{self, Stale};
 use crate::verdicts::{Verdicts, undecided, union};
 use crate::waiting;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::Witness;
 use moire_explore::Limits;
@@ -24,7 +24,7 @@ use moire_mend::Why;
 use moire_program::clusters;
 use moire_program::ir::{Instr, Program, Quantifier};
 use moire_program::loops::has_loops;
-use moire_program::text::{Format, decode, instruction};
+use moire_program::text::{Format, instruction};
 use moire_program::validate::validate;
 
 /// Consistency checks of a part of a kernel under the profile that is not in use, if the one in use needed fewer.
@@ -72,10 +72,13 @@ impl Judge<'_> {
     pub fn file(&self, file: &File) -> Answer {
         let answer = if kernel::is_module(file) { self.kernel(file) } else { self.litmus(file) };
         let answer = answer.unwrap_or_else(|error| Answer::failed(file.name(), error));
-        answer.complete(decode(&file.bytes).unwrap_or_default())
+        answer.complete(&kernel::pieces(file, &self.launch.then).0)
     }
 
     fn litmus(&self, file: &File) -> Result<Answer> {
+        if !self.launch.then.is_empty() {
+            bail!("{}: --then is about PTX modules", file.name());
+        }
         let source = file.program()?;
         let remarks = validate(source.written()).into_iter().map(|d| source.remark(d));
         let (errors, advice): (Vec<_>, _) = remarks.partition(Rejected::is_error);
@@ -92,7 +95,7 @@ impl Judge<'_> {
 
     fn kernel(&self, file: &File) -> Result<Answer> {
         match kernel::read(file, &self.wanted())? {
-            Kernel::Launches(candidates, covering) => self.launches(file, candidates, covering.as_deref()),
+            Kernel::Launches(candidates, covering) => self.launches(file, candidates, &covering),
             Kernel::Rejected(errors) => Ok(Answer::rejected(file.name(), errors)),
         }
     }
@@ -202,6 +205,10 @@ impl Judge<'_> {
         file: Option<&File>,
         limits: &Limits,
     ) -> (Option<Advice>, Option<Redundant>) {
+        if !self.launch.then.is_empty() && Verdicts(judgement.verdicts.clone()).has_finding() {
+            let none = Some("edits are not tried in kernels that are launched one after another".to_owned());
+            return (Some(Advice { none, ..Advice::default() }), None);
+        }
         let Some(models) = self.asked.models() else { return (None, None) };
         let more = || self.host.more();
         let holds = |text: &str| file.is_some_and(|file| more() && self.is_clean(&file.with(text), limits));

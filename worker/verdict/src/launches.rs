@@ -41,7 +41,8 @@ const MORE: usize = 10;
 struct Tried {
     explored: Vec<Explored>,
     launch: Launched,
-    run: Option<Run>,
+    /// By kernel.
+    runs: Vec<Run>,
     /// No engine was asked, or its answer is about any data and only says what could happen.
     unasked: bool,
 }
@@ -66,9 +67,9 @@ impl Tried {
         self.explored.iter().map(|e| e.judgement.summary.checks).sum()
     }
 
-    /// The launch, if it was explored and is clean.
-    fn clean(&self) -> Option<&Run> {
-        self.run.as_ref().filter(|_| !self.unasked && self.is_clean())
+    /// The launches, if they were explored and are clean.
+    fn clean(&self) -> Option<&[Run]> {
+        Some(self.runs.as_slice()).filter(|runs| !runs.is_empty() && !self.unasked && self.is_clean())
     }
 
     /// The lines of what is wrong.
@@ -108,14 +109,25 @@ struct Covered {
     taken: Vec<Taken>,
 }
 
+impl Covered {
+    /// Adds those of another kernel.
+    fn join(&mut self, other: Covered) {
+        self.judged.extend(other.judged);
+        self.taken.extend(other.taken);
+        self.wrong = self.wrong.take().or(other.wrong);
+    }
+}
+
 impl Judge<'_> {
     /// The answer for the launches of a kernel.
     pub(crate) fn launches(
         &self,
         file: &File,
         candidates: Vec<Candidate>,
-        covering: Option<&Covering>,
+        coverings: &[Covering],
     ) -> Result<Answer> {
+        // What is asked of one kernel alone.
+        let covering = if let [one] = coverings { Some(one) } else { None };
         if let Some(answer) = self.stood_for(file, &candidates, covering)? {
             return Ok(answer);
         }
@@ -136,7 +148,11 @@ impl Judge<'_> {
         }
         let left_out = self.given_room(&mut tried, covering, &limits)?;
         let every = self.sized(&tried, covering, &limits)?;
-        let mut more = self.covered(&mut tried, covering)?;
+        let mut more = Covered::default();
+        for (n, covering) in coverings.iter().enumerate() {
+            let own = self.covered(&mut tried, (n, covering))?;
+            more.join(own);
+        }
         more.taken.extend(left_out);
         more.wrong = more.wrong.or(every.1);
         let Tried { explored, mut launch, unasked, .. } = tried.pop().context("a kernel has a launch")?;
@@ -185,7 +201,7 @@ impl Judge<'_> {
             return Ok(None);
         };
         let Some((shorter, place, value)) = covering.shorter(long) else { return Ok(None) };
-        let mut answer = self.launches(file, vec![shorter], Some(covering))?;
+        let mut answer = self.launches(file, vec![shorter], std::slice::from_ref(covering))?;
         let proofs = answer.launch.iter_mut().flat_map(|launch| &mut launch.every);
         let stands = proofs.map(|one| one.stands_for(place, value)).fold(false, |all, one| all | one);
         Ok(stands.then_some(answer))
@@ -199,7 +215,7 @@ impl Judge<'_> {
         covering: Option<&Covering>,
         limits: &Limits,
     ) -> Result<(Vec<Every>, Option<Tried>)> {
-        let run = tried.iter().rev().find_map(|t| t.run.as_ref());
+        let run = tried.iter().rev().find_map(|t| t.runs.first());
         let (Some(covering), Some(run), false) = (covering, run, tried.iter().any(Tried::has_finding)) else {
             return Ok((Vec::new(), None));
         };
@@ -230,7 +246,7 @@ impl Judge<'_> {
         limits: &Limits,
     ) -> Result<Option<Taken>> {
         let Some((covering, last)) = covering.zip(tried.last()) else { return Ok(None) };
-        let Some(run) = last.run.as_ref().filter(|_| last.stores_meet()) else { return Ok(None) };
+        let Some(run) = last.runs.first().filter(|_| last.stores_meet()) else { return Ok(None) };
         let lines = last.lines();
         let mut found = None;
         for candidate in ROOM.iter().filter_map(|times| covering.roomier(run, &lines, *times)) {
@@ -249,26 +265,28 @@ impl Judge<'_> {
         Ok(Some(taken))
     }
 
-    /// Judges more launches, if the largest one is clean, and says in its coverage what is left.
-    fn covered(&self, tried: &mut [Tried], covering: Option<&Covering>) -> Result<Covered> {
-        let (Some(covering), Some(of)) = (covering, tried.iter().rposition(|t| t.launch.coverage.is_some()))
-        else {
+    /// Judges more launches of a kernel, if the largest one is clean, and says in its coverage what is left.
+    fn covered(&self, tried: &mut [Tried], (n, covering): (usize, &Covering)) -> Result<Covered> {
+        let Some(of) = tried.iter().rposition(|t| t.launch.coverage.is_some()) else {
             return Ok(Covered::default());
         };
-        let clean: Vec<&Run> = tried.iter().filter_map(Tried::clean).collect();
-        let judged = tried.iter().filter_map(|t| Some(t.run.as_ref()?.launch.clone())).collect();
+        let clean: Vec<&Run> = tried.iter().filter_map(Tried::clean).filter_map(|runs| runs.get(n)).collect();
+        let judged = tried.iter().filter_map(|t| Some(t.runs.get(n)?.launch.clone())).collect();
         let mut search = covering.search(&clean, judged);
         let right = |t: &Tried| t.is_clean() || t.verdicts() == [Verdict::Hang];
         let closed = tried.last().is_some_and(|t| t.clean().is_some()) && tried.iter().all(right);
         let mut more = match closed {
-            true => self.more(&mut search)?,
+            true => self.more(&mut search, n)?,
             false => Covered::default(),
         };
         let never = search.never();
         more.taken.extend(search.taken());
         let (smaller, largest) = tried.split_at_mut(tried.len() - 1);
-        let largest = &mut largest[0].launch;
-        largest.covers(smaller.get(of).map(|t| &t.launch), &self.question.options());
+        let first = &mut largest[0].launch;
+        if n == 0 {
+            first.covers(smaller.get(of).map(|t| &t.launch), &self.question.options());
+        }
+        let largest = first.grid_mut(n);
         largest.coverage.iter_mut().for_each(|c| c.leave_out(&never));
         more.taken.extend(never);
         if more.wrong.is_none() && (closed || largest.coverage.as_ref().is_some_and(|c| c.of.is_some())) {
@@ -279,7 +297,7 @@ impl Judge<'_> {
     }
 
     /// Judges launches that run more of the kernel, until nothing is left, nothing more is found, or one is wrong.
-    fn more(&self, search: &mut Search<'_>) -> Result<Covered> {
+    fn more(&self, search: &mut Search<'_>, n: usize) -> Result<Covered> {
         let mut out = Covered::default();
         let mut left = MORE_WORK;
         for _ in 0..MORE {
@@ -291,13 +309,13 @@ impl Judge<'_> {
             left = left.saturating_sub(one.checks().saturating_mul(check));
             let command = one.launch.command(&self.question.options());
             if !one.has_finding() {
-                one.clean().into_iter().for_each(|run| search.count(run));
+                one.clean().and_then(|runs| runs.get(n)).into_iter().for_each(|run| search.count(run));
                 out.judged.push(Smaller { command, verdicts: Verdicts(one.verdicts()) });
                 continue;
             }
             let excuse = one
-                .run
-                .as_ref()
+                .runs
+                .get(n)
                 .and_then(|run| search.excuse(run, &one.verdicts(), &one.lines(), one.is_unfinished()));
             let excused = excuse.is_some();
             out.taken.extend(excuse.map(|place| empty(&place, &one.verdicts())));
@@ -313,14 +331,14 @@ impl Judge<'_> {
                 }
                 continue;
             }
-            let larger = one.run.as_ref().filter(|_| one.verdicts() == [Verdict::Hang]);
+            let larger = one.runs.get(n).filter(|_| one.verdicts() == [Verdict::Hang]);
             match larger
                 .and_then(|run| search.larger(run))
                 .map(|c| self.launch(c, &limits, false))
                 .transpose()?
             {
                 Some(larger) if larger.clean().is_some() => {
-                    larger.clean().into_iter().for_each(|run| search.count(run));
+                    larger.clean().and_then(|runs| runs.get(n)).into_iter().for_each(|run| search.count(run));
                     let command = larger.launch.command(&self.question.options());
                     out.judged.push(Smaller { command, verdicts: Verdicts(larger.verdicts()) });
                 }
@@ -356,11 +374,11 @@ impl Judge<'_> {
 
     /// Explores a launch, unless it is refused; with `telling`, what is found may be told at once.
     fn launch(&self, candidate: Candidate, limits: &Limits, telling: bool) -> Result<Tried> {
-        let Candidate { mut sources, mut launch, refused, reserve, loose, run, long: _ } = candidate;
+        let Candidate { mut sources, mut launch, refused, reserve, loose, runs, long: _ } = candidate;
         if let Some(why) = refused {
             let source = sources.pop().context("a launch has a program")?;
             let one = Explored { source, judgement: undecided(why), sample: None, second: None };
-            return Ok(Tried { explored: vec![one], launch, run, unasked: true });
+            return Ok(Tried { explored: vec![one], launch, runs, unasked: true });
         }
         // What is found for any data need not happen, so nothing is said at once.
         let telling = telling && launch.any_data.is_none() && loose.is_empty();
@@ -376,7 +394,7 @@ impl Judge<'_> {
             explored.truncate(1);
             explored.iter_mut().for_each(|e| e.judgement = undecided(Verdict::Abstained(any.why.clone())));
         }
-        Ok(Tried { explored, launch, run, unasked })
+        Ok(Tried { explored, launch, runs, unasked })
     }
 }
 

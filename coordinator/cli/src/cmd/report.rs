@@ -2,7 +2,7 @@
 //! since the last report. It runs no program.
 
 use crate::remote::StoreOrRemote;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use moire_console::control::{connect, runtime};
 use moire_console::{exit, stored};
@@ -17,11 +17,17 @@ pub(crate) struct ReportArgs {
     /// Folder for report.html, summary.md, findings.jsonl, report.sarif and junit.xml
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
+    /// A report has all forms.
+    #[arg(long, hide = true)]
+    pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) at: StoreOrRemote,
 }
 
 pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
+    if args.format.is_some() {
+        bail!("--out DIR gets every form of the report, report.html among them; leave out --format");
+    }
     let since = args.since.as_deref().map(moire_console::time::duration).transpose()?;
     let Some(link) = args.at.link() else {
         stored::report(&mut stored::open(&args.at.store)?, since, &args.out)?;

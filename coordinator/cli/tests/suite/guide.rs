@@ -131,6 +131,11 @@ fn the_examples_do_what_their_page_says() {
 }
 
 #[test]
+fn the_page_of_kernels_does_what_it_says() {
+    assert_eq!(follow(&root().join("deploy/guide/kernels.md"), &root()), 1);
+}
+
+#[test]
 fn the_readme_does_what_it_says() {
     assert_eq!(follow(&root().join("README.md"), &root()), 2);
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();

@@ -690,7 +690,8 @@ fn nothing_that_touches_memory_is_passed_over() {
 fn ctas_are_named_in_the_order_in_which_they_draw_numbers() {
     let (code, out, err) = check(&ours("draw.ptx"), &[]);
     assert!(code == Some(0) && out.starts_with("k.ptx: clean\n"), "{out}{err}");
-    assert!(out.contains("line 13 draws a number: CTAs are named in the order in which they draw"), "{out}");
+    let note = "taken for granted: line 13 draws a number: CTAs are named in the order in which they draw";
+    assert!(out.contains(note), "{out}");
     let (code, out, err) = check(&ours("draw-relaxed.ptx"), &[]);
     assert!(code == Some(10) && out.contains("race: ") && out.contains("line 26"), "{out}{err}");
     // The number of a CTA is another name of it.
@@ -727,4 +728,7 @@ fn launches_are_chosen_for_which_an_assumption_holds() {
     assert!(format!("{out}{err}").contains("is not what is assumed of it"), "{out}{err}");
     let (_, out, err) = check(&ours("assumed-tail.ptx"), &["--assume", "rows == 1"]);
     assert!(format!("{out}{err}").contains("there is no parameter rows"), "{out}{err}");
+    let (code, out, err) = check(&ours("assumed-tail.ptx"), &["--assume", "1 == 1", "--assume", "1 == 2"]);
+    let none = "no value below 1048576 is what is assumed of parameter 1";
+    assert!(code == Some(2) && format!("{out}{err}").contains(none), "{out}{err}");
 }

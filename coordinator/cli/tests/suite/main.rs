@@ -37,3 +37,4 @@ mod recorded;
 mod replayed;
 mod said;
 mod spread;
+mod stream;

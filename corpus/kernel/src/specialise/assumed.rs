@@ -83,6 +83,19 @@ impl Launch {
                 let why = format!("the value of parameter {} is not what is assumed of it", a.place.0);
                 Err(Refusal::Launch(why))
             }
+            None => self.is_possible(kernel),
+        }
+    }
+
+    /// Refuses assumptions that hold for no value that would be chosen.
+    fn is_possible(&self, kernel: &Kernel) -> Result<(), Refusal> {
+        let none =
+            |a: &&Assumed| self.value(kernel, a.place).is_none() && self.allowed(a.place, []).is_empty();
+        match self.assumed.iter().find(none) {
+            Some(a) => Err(Refusal::Launch(format!(
+                "no value below {LEAST} is what is assumed of parameter {0}; a larger one is given with --param {0}=VALUE",
+                a.place.0
+            ))),
             None => Ok(()),
         }
     }

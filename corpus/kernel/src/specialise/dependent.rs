@@ -1,18 +1,17 @@
 //! What a warp does before `griddepcontrol.wait`.
 //!
-//! One grid is judged. Behind the wait the grids ahead of it are complete (PTX ISA 9.2, 9.7.13.16). Before it they may
-//! still run, so an access to global memory is right only if they leave those bytes alone. Nothing here can tell, so each
-//! such line is named as an assumption.
+//! Of the first grid that is judged. Behind the wait the grids ahead of it are complete (PTX ISA 9.2, 9.7.13.16). Before it
+//! they may still run, so an access to global memory is right only if they leave those bytes alone. Nothing here can tell, so
+//! each such line is named as an assumption. Grids behind the first are judged together with it (`queue`).
 
 use super::item::{Item, Note, Placed};
+use super::queue::is_wait;
 use super::touch::{Kind, Mem, Touch};
-use moire_program::ir::{Control, Op};
 use std::collections::BTreeSet;
 
 /// The lines that access global memory before the first wait of a warp.
 pub(super) fn assumed(items: &[Placed]) -> BTreeSet<Note> {
-    let waits = |p: &Placed| matches!(&p.item, Item::Op { op, .. } if matches!(**op, Op::Control(Control::WaitDependencies)));
-    let Some(wait) = items.iter().position(waits) else { return BTreeSet::new() };
+    let Some(wait) = items.iter().position(is_wait) else { return BTreeSet::new() };
     let global = |t: &Touch| {
         t.kind != Kind::Map
             && matches!(

@@ -25,7 +25,7 @@ use super::step::copies::SOME_BOX;
 use super::step::place::SOMEWHERE;
 use super::sweep::APART;
 use super::touch::{Mem, Touch};
-use super::{Apart, Reading, STEPS, ahead, parted, survey};
+use super::{Apart, Grid, Reading, STEPS, ahead, parted, survey};
 use crate::Refusal;
 use crate::ptx::Kernel;
 use std::cell::RefCell;
@@ -243,7 +243,8 @@ impl Of<'_> {
     fn class(&self, plan: &Plan) -> Result<Apart, Refusal> {
         let (launch, named) = (self.with(plan.base), RefCell::default());
         let reading = Reading { plan: Some(plan), stored: Some(&self.stored), ..Reading::default() };
-        parted(self.kernel, ahead(self.kernel, &launch, &self.budget, &named, reading)?)
+        let grids = [Grid::alone(self.kernel, &launch)];
+        parted(&grids, ahead(&grids, &self.budget, &named, reading)?)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use super::actual::Actual;
 use super::assumed::Assumed;
+use super::stream::Queued;
+use super::touch::{CTA_BITS, Mem};
 use crate::Refusal;
 use crate::ptx::Kernel;
 use moire_program::limits::THREADS;
@@ -26,6 +28,8 @@ pub struct Launch {
     pub assumed: Vec<Assumed>,
     /// Without the readings of practice ([`super::Practice`]).
     pub letter: bool,
+    /// Its place among several launches on one stream, which [`super::lower_queue`] gives it.
+    pub queued: Queued,
 }
 
 /// Whether a parameter is a structure.
@@ -58,6 +62,7 @@ impl Launch {
             actual: Actual::default(),
             assumed: Vec::new(),
             letter: false,
+            queued: Queued::default(),
         };
         launch.fits(kernel)?;
         Ok(launch)
@@ -72,6 +77,15 @@ impl Launch {
             false => out.params.insert(index, value),
         };
         out
+    }
+
+    /// The memory that the accesses of this launch to one touch.
+    pub(super) fn memory(&self, mem: Mem) -> Mem {
+        match self.actual.memory(mem) {
+            Mem::Param(n) => Mem::Param(self.queued.memory(n)),
+            Mem::Variable(n) => Mem::Variable(self.queued.variable(n)),
+            other => other,
+        }
     }
 
     /// The value of a parameter, or of the field of one that starts at this byte.
@@ -148,7 +162,9 @@ impl Launch {
 #[derive(Clone, Debug)]
 pub(super) struct Here {
     pub(super) ctaid: [u32; 3],
-    /// The number of the CTA in the grid.
+    /// The number of the grid on its stream.
+    pub(super) grid: u32,
+    /// The number of the CTA in the grid, behind that of the grid (`CTA_BITS`).
     pub(super) cta: u32,
     /// The number of the cluster in the grid.
     pub(super) cluster: u32,
@@ -157,13 +173,14 @@ pub(super) struct Here {
     pub(super) warp: u32,
     /// The mask of the existing lanes.
     pub(super) lanes: u32,
-    /// The CTAs of the cluster, by rank, as numbers in the grid.
+    /// The CTAs of the cluster, by rank, numbered likewise.
     pub(super) peers: Vec<u32>,
 }
 
 impl Here {
     pub(super) fn new(launch: &Launch, ctaid: [u32; 3], warp: u32, count: u32) -> Self {
         let flat = |p: [u32; 3], of: [u32; 3]| p[0] + of[0] * (p[1] + of[1] * p[2]);
+        let grid = launch.queued.grid;
         let c = launch.cluster;
         let in_cluster = [ctaid[0] % c[0], ctaid[1] % c[1], ctaid[2] % c[2]];
         let clusters = [launch.grid[0] / c[0], launch.grid[1] / c[1], launch.grid[2] / c[2]];
@@ -171,16 +188,28 @@ impl Here {
         let size = c.iter().product();
         let peers = (0..size).map(|r| {
             let at = [r % c[0], r / c[0] % c[1], r / c[0] / c[1]];
-            flat([home[0] * c[0] + at[0], home[1] * c[1] + at[1], home[2] * c[2] + at[2]], launch.grid)
+            let at = [home[0] * c[0] + at[0], home[1] * c[1] + at[1], home[2] * c[2] + at[2]];
+            grid << CTA_BITS | flat(at, launch.grid)
         });
         Here {
             ctaid,
-            cta: flat(ctaid, launch.grid),
+            grid,
+            cta: grid << CTA_BITS | flat(ctaid, launch.grid),
             cluster: flat(home, clusters),
             rank: flat(in_cluster, c),
             warp,
             lanes: if count >= 32 { u32::MAX } else { (1 << count) - 1 },
             peers: peers.collect(),
         }
+    }
+
+    /// The number of the CTA in its grid.
+    pub(super) fn in_grid(&self) -> u32 {
+        self.cta & ((1 << CTA_BITS) - 1)
+    }
+
+    /// The number of the cluster, behind that of its grid.
+    pub(super) fn unit(&self) -> u32 {
+        self.grid << CTA_BITS | self.cluster
     }
 }

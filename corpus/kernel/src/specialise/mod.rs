@@ -19,7 +19,8 @@
 //!
 //! `known` has the facts from before a warp runs, `warp` the state of one warp, `step` the effect of a statement, `run` the
 //! choice of the next statement, `coverage` what of the kernel a launch runs, `goals` what is asked of it, `sweep` and `cover` the
-//! choice of launches, `lanes` which lanes of a warp run in one order, and `residual` turns items into a program.
+//! choice of launches, `lanes` which lanes of a warp run in one order, and `residual` turns items into a program. `queue` has
+//! kernels that are launched one after another.
 //!
 //! An access whose address data decides is one to any place of its memory (`known/region`).
 //!
@@ -51,11 +52,13 @@ mod periods;
 mod plan;
 mod practice;
 mod promised;
+mod queue;
 mod registers;
 mod resident;
 mod residual;
 mod run;
 mod step;
+mod stream;
 mod sweep;
 mod taken;
 mod touch;
@@ -72,24 +75,29 @@ pub use launch::Launch;
 pub use need::Need;
 pub use plan::PERIODS;
 pub use practice::Practice;
+pub use queue::Grid;
 pub use residual::CHOOSER;
+pub use stream::Queued;
 pub use sweep::{Sweep, sweep};
 
 use crate::Refusal;
 use crate::ptx::{Kernel, Module};
 use budget::Budget;
 use item::Trace;
+use known::equal::Equal;
 use known::flow::Flow;
 use known::heap::Heap;
 use known::map::Map;
+use known::region::Regions;
 use launch::Here;
 use moire_program::ir::Program;
 use need::{Named, Stopped};
 use plan::Plan;
-use residual::{Residue, apart, residue};
+use residual::{Names, Residue, apart, residue};
 use run::run;
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use taken::taken;
 use warp::Round;
 
@@ -113,8 +121,8 @@ pub struct Apart {
     pub parts: Vec<Part>,
     /// Sorted.
     pub notes: Vec<Note>,
-    /// What of the kernel the launch runs.
-    pub coverage: Coverage,
+    /// What of each kernel its launch runs.
+    pub coverage: Vec<Coverage>,
     /// What keeps the launch from being clean although its programs are: it is abstained from then. What is wrong with
     /// them is wrong with it in any case.
     pub reserve: Option<Refusal>,
@@ -129,7 +137,8 @@ pub struct Apart {
 pub struct Part {
     /// Lines are those of the module.
     pub program: Program,
-    /// The clusters that run it together, by number; further ones run the same program apart from these.
+    /// The clusters that run it together, by number; further ones run the same program apart from these. Those of several
+    /// grids are counted through.
     pub clusters: Vec<Vec<u32>>,
 }
 
@@ -173,13 +182,15 @@ pub fn lower_for_any_data(kernel: &Kernel, launch: &Launch) -> Result<Lowered, R
 }
 
 fn lowered(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Lowered, Refusal> {
-    let ahead = to_its_end(kernel, launch, choosing)?;
+    let grids = [Grid::alone(kernel, launch)];
+    let mut ahead = to_its_end(&grids, choosing)?;
     if let Some(refusal) = ahead.reserve {
         return Err(refusal);
     }
     let all: Vec<usize> = (0..ahead.places.len()).collect();
-    let program = residual::program(kernel, &ahead.map, &ahead.places, &ahead.residue, &all)?;
-    Ok(Lowered { program, notes: ahead.notes, coverage: ahead.coverage, loose: ahead.loose })
+    let names = Names { grids: &grids, maps: &ahead.maps };
+    let program = residual::program(&names, &ahead.places, &ahead.residue, &all)?;
+    Ok(Lowered { program, notes: ahead.notes, coverage: ahead.coverage.remove(0), loose: ahead.loose })
 }
 
 /// The same as programs of clusters that have nothing in common, equal ones once.
@@ -199,15 +210,29 @@ pub fn lower_apart_for_any_data(kernel: &Kernel, launch: &Launch) -> Result<Apar
 }
 
 fn apart_of(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Apart, Refusal> {
-    parted(kernel, to_its_end(kernel, launch, choosing)?)
+    let grids = [Grid::alone(kernel, launch)];
+    parted(&grids, to_its_end(&grids, choosing)?)
 }
 
-fn parted(kernel: &Kernel, ahead: Ahead) -> Result<Apart, Refusal> {
-    let Ahead { map, places, residue, notes, coverage, reserve, loose } = ahead;
+/// The same for kernels that are launched one after another on one stream; with `choosing`, for any data.
+///
+/// # Errors
+/// Those of [`lower`], and that the launches do not fit together.
+pub fn lower_queue(mut grids: Vec<Grid<'_>>, choosing: bool) -> Result<Apart, Refusal> {
+    queue::queue(&mut grids)?;
+    parted(&grids, to_its_end(&grids, choosing)?)
+}
+
+fn parted(grids: &[Grid<'_>], ahead: Ahead) -> Result<Apart, Refusal> {
+    let Ahead { maps, places, residue, notes, coverage, reserve, loose } = ahead;
+    let names = Names { grids, maps: &maps };
     let mut parts: Vec<(Program, Part)> = Vec::new();
+    // By the numbers of the grid and of the cluster.
+    let units: BTreeSet<u32> = places.iter().map(Here::unit).collect();
+    let number = |unit: u32| (0u32..).zip(&units).find(|(_, u)| **u == unit).map_or(0, |(n, _)| n);
     for warps in apart::groups(&places, &residue.items) {
-        let program = residual::program(kernel, &map, &places, &residue, &warps)?;
-        let clusters: BTreeSet<u32> = warps.iter().map(|w| places[*w].cluster).collect();
+        let program = residual::program(&names, &places, &residue, &warps)?;
+        let clusters: BTreeSet<u32> = warps.iter().map(|w| number(places[*w].unit())).collect();
         let clusters: Vec<u32> = clusters.into_iter().collect();
         let shape = apart::shape(&program);
         match parts.iter_mut().find(|p| p.0 == shape) {
@@ -222,21 +247,22 @@ fn parted(kernel: &Kernel, ahead: Ahead) -> Result<Apart, Refusal> {
 /// from `budget`.
 fn survey(kernel: &Kernel, launch: &Launch, budget: &Budget, choosing: bool) -> Result<Coverage, Stopped> {
     let named: RefCell<Option<Named>> = RefCell::default();
-    complete(kernel, launch, |how| ahead(kernel, launch, budget, &named, Reading { choosing, ..how }))
-        .map(|ahead| ahead.coverage)
+    let grids = [Grid::alone(kernel, launch)];
+    complete(&grids, |how| ahead(&grids, budget, &named, Reading { choosing, ..how }))
+        .map(|mut ahead| ahead.coverage.remove(0))
         .map_err(|refusal| {
             let need = named.borrow().as_ref().and_then(|n| n.need(kernel, &refusal));
             Stopped { refusal, need }
         })
 }
 
-/// A launch whose warps have all been run ahead.
+/// Launches whose warps have all been run ahead.
 struct Ahead {
-    map: Map,
+    maps: Vec<Map>,
     places: Vec<Here>,
     residue: Residue,
     notes: Vec<Note>,
-    coverage: Coverage,
+    coverage: Vec<Coverage>,
     /// See [`Apart::reserve`].
     reserve: Option<Refusal>,
     /// See [`Apart::loose`].
@@ -258,19 +284,16 @@ struct Reading<'p> {
     stored: Option<&'p RefCell<Heap>>,
 }
 
-/// Runs every warp of a launch that is judged ahead.
-fn to_its_end(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Ahead, Refusal> {
+/// Runs every warp of launches that are judged ahead.
+fn to_its_end(grids: &[Grid<'_>], choosing: bool) -> Result<Ahead, Refusal> {
     let named = RefCell::default();
-    complete(kernel, launch, |how| {
-        ahead(kernel, launch, &Budget::new(STEPS), &named, Reading { choosing, ..how })
-    })
+    complete(grids, |how| ahead(grids, &Budget::new(STEPS), &named, Reading { choosing, ..how }))
 }
 
 /// Runs every warp ahead. If that has no end, once more with the numbers that are stored in global memory: a loop may end
-/// with them only. If it is refused, once more with numbers for the CTAs (`drawn`).
+/// with them only. If it is refused, once more with numbers for the CTAs of one grid (`drawn`).
 fn complete<'p>(
-    kernel: &Kernel,
-    launch: &Launch,
+    grids: &[Grid<'_>],
     run: impl Fn(Reading<'p>) -> Result<Ahead, Refusal>,
 ) -> Result<Ahead, Refusal> {
     let ended = |drawing: bool| {
@@ -280,8 +303,9 @@ fn complete<'p>(
             other => Err(other),
         })
     };
+    let draws = || matches!(grids, [one] if drawn::may_be(one.kernel, &one.launch));
     ended(false).or_else(|first| match first {
-        Refusal::Abstained { .. } if drawn::may_be(kernel, launch) => ended(true).map_err(|_| first),
+        Refusal::Abstained { .. } if draws() => ended(true).map_err(|_| first),
         other => Err(other),
     })
 }
@@ -293,18 +317,26 @@ fn steered(traces: &[Trace]) -> Option<Refusal> {
     Some(Refusal::Abstained { what: what.into(), line })
 }
 
+/// What is known of a kernel before its warps run.
+struct Known {
+    flow: Flow,
+    equal: OnceCell<Equal>,
+    regions: OnceCell<Regions>,
+}
+
 /// Runs every warp ahead, in rounds until no warp stores anything new.
 fn ahead(
-    kernel: &Kernel,
-    launch: &Launch,
+    grids: &[Grid<'_>],
     budget: &Budget,
     named: &RefCell<Option<Named>>,
     Reading { choosing, counting, drawing, plan, stored }: Reading<'_>,
 ) -> Result<Ahead, Refusal> {
-    launch.fits(kernel)?;
-    let (flow, equal, regions) = (Flow::new(kernel), OnceCell::new(), OnceCell::new());
-    let places = launch.warps();
-    let map = Map::new(kernel);
+    grids.iter().try_for_each(|g| g.launch.fits(g.kernel))?;
+    let known =
+        |g: &Grid<'_>| Known { flow: Flow::new(g.kernel), equal: OnceCell::new(), regions: OnceCell::new() };
+    let known: Vec<Known> = grids.iter().map(known).collect();
+    let maps: Vec<Map> = grids.iter().map(|g| Map::new(g.kernel)).collect();
+    let places: Vec<Here> = grids.iter().flat_map(|g| g.launch.warps()).collect();
     let mut heap = stored.map_or_else(Heap::default, |stored| stored.borrow().clone());
     for round in 0..ROUNDS {
         let mut next = Heap::default();
@@ -312,13 +344,14 @@ fn ahead(
         let mut notes = BTreeSet::new();
         let mut starved = None;
         for here in &places {
+            let n = here.grid as usize;
             let round = Round {
-                kernel,
-                flow: &flow,
-                equal: &equal,
-                regions: &regions,
-                launch,
-                map: &map,
+                kernel: grids[n].kernel,
+                flow: &known[n].flow,
+                equal: &known[n].equal,
+                regions: &known[n].regions,
+                launch: &grids[n].launch,
+                map: &maps[n],
                 heap: &heap,
                 budget,
                 named,
@@ -339,28 +372,11 @@ fn ahead(
                 return Err(Refusal::Abstained { what: what.into(), line });
             }
             stored.into_iter().for_each(|stored| drop(stored.replace(heap.clone())));
-            if plan.is_some() {
-                along::fold(&mut traces, &launch.actual)?;
+            if let (Some(_), [one]) = (plan, grids) {
+                along::fold(&mut traces, &one.launch.actual)?;
                 every::one_place(&mut traces)?;
             }
-            columns::counted(&places, &traces)?;
-            drawn::once(&places, &traces)?;
-            let loose = item::loose(&traces);
-            let courses: Vec<_> = traces.iter().map(|t| &t.course).collect();
-            let mut coverage = Coverage::of(kernel, &courses);
-            let promise = promised::kept(&mut traces).err();
-            let pool = || registers::suffice(kernel.entry_registers()?, &places, &traces).err();
-            let reserve = promise.or_else(pool).or_else(|| steered(&traces));
-            let reserve = reserve.or_else(|| overlap::none(&launch.actual, &map, &traces).err());
-            notes.extend(registers::taken(kernel.entry_registers(), &traces));
-            let residue = residue(&places, traces)?;
-            notes.extend(taken(kernel, &residue.items));
-            let awaits = resident::waits(&places, &residue.items);
-            notes.extend(resident::taken(&awaits));
-            coverage.met.clusters = std::array::from_fn(|n| launch.grid[n] / launch.cluster[n]);
-            coverage.met.awaits = awaits;
-            let notes = notes.into_iter().collect();
-            return Ok(Ahead { map, places, residue, notes, coverage, reserve, loose });
+            return closed(grids, maps, places, traces, notes);
         }
         heap = next;
         if round + 1 == ROUNDS {
@@ -370,4 +386,47 @@ fn ahead(
     Err(Refusal::Bounded(format!(
         "words of shared memory that decide branches still change after {ROUNDS} rounds"
     )))
+}
+
+/// What the last round gave.
+fn closed(
+    grids: &[Grid<'_>],
+    maps: Vec<Map>,
+    places: Vec<Here>,
+    mut traces: Vec<Trace>,
+    mut notes: BTreeSet<Note>,
+) -> Result<Ahead, Refusal> {
+    columns::counted(&places, &traces)?;
+    drawn::once(&places, &traces)?;
+    let of: Vec<Range<usize>> = queue::ranges(&places, grids.len());
+    queue::apart(&of, &traces)?;
+    let loose = item::loose(&traces);
+    let mut coverage = Vec::new();
+    let mut reserve = None;
+    for (n, Grid { kernel, launch, .. }) in grids.iter().enumerate() {
+        let (own, here) = (&mut traces[of[n].clone()], &places[of[n].clone()]);
+        let courses: Vec<_> = own.iter().map(|t| &t.course).collect();
+        coverage.push(Coverage::of(kernel, &courses));
+        let promise = promised::kept(own).err();
+        let pool = || registers::suffice(kernel.entry_registers()?, here, own).err();
+        reserve = reserve.or(promise).or_else(pool).or_else(|| steered(own));
+        reserve = reserve.or_else(|| overlap::none(&launch.actual, &maps[n], own).err());
+        notes.extend(registers::taken(kernel.entry_registers(), own));
+    }
+    reserve = reserve.or_else(|| queue::promises(grids, &of, &traces));
+    reserve = reserve.or_else(|| queue::passes(grids, &of, &traces));
+    reserve = reserve.or_else(|| queue::strangers(grids, &of, &traces));
+    let residue = residue(&places, traces)?;
+    notes.extend(taken(grids, &residue.items));
+    notes.extend(queue::starts(grids));
+    let behind = resident::waits_behind(&places, &residue.items);
+    reserve = reserve.or_else(|| behind.map(queue::never));
+    for (n, (Grid { launch, .. }, coverage)) in grids.iter().zip(&mut coverage).enumerate() {
+        let awaits = resident::waits(&places[of[n].clone()], &residue.items[of[n].clone()]);
+        notes.extend(resident::taken(&awaits));
+        coverage.met.clusters = std::array::from_fn(|n| launch.grid[n] / launch.cluster[n]);
+        coverage.met.awaits = awaits;
+    }
+    let notes = notes.into_iter().collect();
+    Ok(Ahead { maps, places, residue, notes, coverage, reserve, loose })
 }

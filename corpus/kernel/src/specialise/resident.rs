@@ -6,16 +6,26 @@
 use super::item::{Item, Note, Placed};
 use super::launch::Here;
 use super::residual::apart::uses;
-use super::touch::{Mem, Touch};
+use super::touch::{CTA_BITS, Mem, Touch};
 use moire_program::ir::{Access, Op};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The lines at which a cluster waits for another one.
+/// The lines at which a cluster waits for another one of its grid.
 pub(super) fn waits(places: &[Here], items: &[Vec<Placed>]) -> BTreeSet<u32> {
+    awaited(places, items, &|writer, here| writer >> CTA_BITS == here.grid && writer != here.unit())
+}
+
+/// A line at which a grid waits for one behind it, which may start only when it is complete.
+pub(super) fn waits_behind(places: &[Here], items: &[Vec<Placed>]) -> Option<u32> {
+    awaited(places, items, &|writer, here| writer >> CTA_BITS > here.grid).into_iter().next()
+}
+
+/// The lines at which a cluster waits for one of these.
+fn awaited(places: &[Here], items: &[Vec<Placed>], of: &dyn Fn(u32, &Here) -> bool) -> BTreeSet<u32> {
     let writes = writes(places, items);
     let waits = |(here, trace): (&Here, &Vec<Placed>)| -> Vec<u32> {
-        let by_others =
-            |t: &&Touch| writes.get(&t.mem).is_some_and(|all| all.iter().any(|w| meets(w, t, here)));
+        let meets = |w: &Write, t: &Touch| of(w.2, here) && t.ranges.iter().any(|r| r.0 < w.1 && w.0 < r.1);
+        let by_others = |t: &&Touch| writes.get(&t.mem).is_some_and(|all| all.iter().any(|w| meets(w, t)));
         let awaits = |p: &&Placed| polled(&p.item).iter().any(|t| by_others(&t));
         turning(trace).filter(awaits).map(|p| p.line).collect()
     };
@@ -28,7 +38,7 @@ pub(super) fn taken(waits: &BTreeSet<u32>) -> Option<Note> {
     waits.first().map(|line| Note::new(*line, text))
 }
 
-/// A write to global memory: first byte, end, cluster.
+/// A write to global memory: first byte, end, cluster (`Here::unit`).
 type Write = (u64, u64, u32);
 
 fn writes(places: &[Here], items: &[Vec<Placed>]) -> BTreeMap<Mem, Vec<Write>> {
@@ -36,7 +46,7 @@ fn writes(places: &[Here], items: &[Vec<Placed>]) -> BTreeMap<Mem, Vec<Write>> {
     for (here, placed) in places.iter().zip(items).flat_map(|(h, t)| t.iter().map(move |p| (h, p))) {
         for (touch, _) in uses(&placed.item).into_iter().filter(|u| u.1 && u.0.mem.cta().is_none()) {
             let all = out.entry(touch.mem).or_default();
-            all.extend(touch.ranges.iter().map(|r| (r.0, r.1, here.cluster)));
+            all.extend(touch.ranges.iter().map(|r| (r.0, r.1, here.unit())));
         }
     }
     out.values_mut().for_each(|all| {
@@ -44,10 +54,6 @@ fn writes(places: &[Here], items: &[Vec<Placed>]) -> BTreeMap<Mem, Vec<Write>> {
         all.dedup();
     });
     out
-}
-
-fn meets((start, end, cluster): &Write, touch: &Touch, here: &Here) -> bool {
-    *cluster != here.cluster && touch.ranges.iter().any(|r| r.0 < *end && *start < r.1)
 }
 
 /// The items over which a jump leads back.

@@ -119,7 +119,9 @@ impl<'r> Run<'r> {
         let start = State::new(0, self.warp.here.lanes, env);
         let end = self.round().kernel.body.len();
         self.region(start, end, 0)?;
-        self.warp.out.notes.extend(dependent::assumed(&self.warp.out.items));
+        if self.round().launch.queued.grid == 0 {
+            self.warp.out.notes.extend(dependent::assumed(&self.warp.out.items));
+        }
         self.warp.out.regs = self.warp.slots();
         self.read_together();
         self.warp.out.items = tidy::items(self.warp.out.items);

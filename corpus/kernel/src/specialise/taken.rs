@@ -1,13 +1,14 @@
 //! Notes on what running ahead takes for granted about a whole launch. Notes about single statements come from `step`.
 
 use super::item::{Item, Note, Placed};
+use super::queue::{self, Grid};
 use super::touch::Mem;
-use crate::ptx::{Kernel, What};
+use crate::ptx::What;
 use moire_program::ir::{Control, Op};
 use std::collections::BTreeSet;
 
 /// The assumptions that the items of the warps rely on.
-pub(super) fn taken(kernel: &Kernel, items: &[Vec<Placed>]) -> Vec<Note> {
+pub(super) fn taken(grids: &[Grid<'_>], items: &[Vec<Placed>]) -> Vec<Note> {
     let touched = |placed: &Placed| -> Vec<Mem> {
         match &placed.item {
             Item::Op { touches, .. } => touches.iter().map(|t| t.mem).collect(),
@@ -18,11 +19,13 @@ pub(super) fn taken(kernel: &Kernel, items: &[Vec<Placed>]) -> Vec<Note> {
     let memories: BTreeSet<Mem> = items.iter().flatten().flat_map(touched).collect();
     let mut out = Vec::new();
     let elects = |w: &What| matches!(w, What::Core(Op::Control(Control::Elect { .. })));
-    if let Some(statement) = kernel.body.iter().find(|s| elects(&s.what)) {
-        out.push(Note::new(statement.line, "elect.sync elects the first active lane"));
-    }
-    let pointers =
-        memories.iter().filter_map(|m| if let Mem::Param(n) = m { Some(n.to_string()) } else { None });
+    let statement = grids.iter().flat_map(|g| &g.kernel.body).find(|s| elects(&s.what));
+    out.extend(statement.map(|s| Note::new(s.line, "elect.sync elects the first active lane")));
+    let place = |memory: u16| match queue::owner(grids, memory) {
+        Some((grid, n)) if grids.len() > 1 => format!("{grid}:{n}"),
+        _ => memory.to_string(),
+    };
+    let pointers = memories.iter().filter_map(|m| if let Mem::Param(n) = m { Some(place(*n)) } else { None });
     let pointers: Vec<String> = pointers.collect();
     if pointers.len() > 1 {
         let text = format!("the pointers in parameters {} point to different memory", pointers.join(", "));
@@ -35,7 +38,7 @@ pub(super) fn taken(kernel: &Kernel, items: &[Vec<Placed>]) -> Vec<Note> {
     };
     let read: BTreeSet<Mem> = items.iter().flatten().flat_map(reads).collect();
     let zero: Vec<String> =
-        read.iter().filter_map(|m| if let Mem::Param(n) = m { Some(n.to_string()) } else { None }).collect();
+        read.iter().filter_map(|m| if let Mem::Param(n) = m { Some(place(*n)) } else { None }).collect();
     if !zero.is_empty() {
         let text = format!(
             "words that are read with an order or atomically, behind parameter {}, are 0 at the start",

@@ -2,11 +2,15 @@
 
 use super::known::line::{Cone, Line};
 use super::known::value::{Lanes, lanes};
+use moire_program::limits::THREADS;
+
+/// Bits of the number of a CTA in its grid: there are no more CTAs than warps.
+pub(super) const CTA_BITS: u32 = THREADS.ilog2();
 
 /// A memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Mem {
-    /// Shared memory of a CTA, by its number in the grid.
+    /// Shared memory of a CTA, by its number (`Here::cta`).
     Shared(u32),
     /// Global memory at a numeric address.
     Absolute,
@@ -30,15 +34,21 @@ pub(crate) enum Mem {
 }
 
 impl Mem {
-    /// The memory whose layout this one shares: all CTAs have the layout of the first.
+    /// The memory whose layout this one shares: all CTAs of a grid have the layout of the first.
     pub(crate) fn domain(self) -> Mem {
+        let first = |cta: u32| cta >> CTA_BITS << CTA_BITS;
         match self {
-            Mem::Shared(_) => Mem::Shared(0),
-            Mem::Copy(_, n) => Mem::Copy(0, n),
-            Mem::Lanes(_) => Mem::Lanes(0),
-            Mem::Mark(_, n) => Mem::Mark(0, n),
+            Mem::Shared(cta) => Mem::Shared(first(cta)),
+            Mem::Copy(cta, n) => Mem::Copy(first(cta), n),
+            Mem::Lanes(cta) => Mem::Lanes(first(cta)),
+            Mem::Mark(cta, n) => Mem::Mark(first(cta), n),
             other => other,
         }
+    }
+
+    /// The number of the grid whose CTA owns this memory; 0 if none does.
+    pub(crate) fn grid(self) -> usize {
+        (self.cta().unwrap_or(0) >> CTA_BITS) as usize
     }
 
     /// The CTA that owns this memory.

@@ -4,6 +4,7 @@
 
 use super::parts::{Part, Role, parts_of};
 use super::{Address, Collective, Op, Operand, Placement, Program, Reg, Space};
+use std::collections::BTreeSet;
 
 /// One such instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +83,16 @@ impl Program {
         !grid.host
             && of_stream().any(|t| t.place.grid < grid.grid)
             && own().any(|t| t.body.iter().any(|i| waits(&i.op)))
+    }
+
+    /// The grid of this stream which is the last one up to this grid that does not start early: it, and so this grid, too, starts
+    /// when all grids before it are complete.
+    pub fn starts_behind(&self, grid: &Placement) -> u16 {
+        let stream = |p: &Placement| (p.host, p.gpu, p.stream);
+        let places = self.threads.iter().map(|t| &t.place).filter(|p| stream(p) == stream(grid));
+        let grids: BTreeSet<u16> = places.map(|p| p.grid).filter(|n| *n <= grid.grid).collect();
+        let late = |n: &&u16| !self.starts_early(&Placement { grid: **n, ..*grid });
+        grids.iter().rev().find(late).copied().unwrap_or(0)
     }
 }
 

@@ -20,8 +20,8 @@ use moire_program::ir::{Placement, Program, Scope, ThreadId};
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     threads: usize,
-    /// By thread: its grid may start before those ahead of it are complete.
-    early: Vec<bool>,
+    /// By thread: the number of its grid, and that of the grid before which all are complete when its own starts.
+    grids: Vec<(u16, u16)>,
     /// By ordered pair: relations of their events, a bit each, and by [`Scope`] whether the first's includes the second.
     pairs: Vec<(u64, u8)>,
 }
@@ -40,8 +40,8 @@ impl Places {
             (relations, all.iter().filter(|s| included(s)).fold(0, |mask, s| mask | 1 << *s as u8))
         };
         let pairs = places().flat_map(|p| places().map(move |q| pair(p, q))).collect();
-        let early = places().map(|p| program.starts_early(p)).collect();
-        Places { threads: program.threads.len(), early, pairs }
+        let grids = places().map(|p| (p.grid, program.starts_behind(p))).collect();
+        Places { threads: program.threads.len(), grids, pairs }
     }
 
     fn of(&self, a: ThreadId, b: ThreadId) -> (u64, u8) {
@@ -122,7 +122,8 @@ fn related(program: &Program, places: &Places, a: &Event, b: &Event) -> u64 {
         out |= of_thread(x, y, apart);
     }
     if let Some((t, u)) = a.thread.zip(b.thread) {
-        let unawaited = places.early[u.index()] && y.labels >> sets::GRID_WAIT & 1 == 0;
+        let early = places.grids[t.index()].0 >= places.grids[u.index()].1;
+        let unawaited = early && y.labels >> sets::GRID_WAIT & 1 == 0;
         out |= places.of(t, u).0 & !(bit(rels::SCTA_HOME, true) | bit(rels::SYNC_API, unawaited));
         out |= bit(rels::SR, places.included((x, t), (y, u)));
     }

@@ -8,12 +8,14 @@
 use super::launched::{Launched, Taken, Uncovered};
 use super::lowered::Candidate;
 use super::ptx::{Asked, Tried};
+use super::queued::Among;
 use anyhow::Result;
 use moire_explore::judge::Verdict;
 use moire_kernel::specialise::{
     Cover, Found, Free, Goal, Impossible, Launch, Met, Need, decides_addresses, every, sweep,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// A launch as it was run ahead.
 #[derive(Clone)]
@@ -26,9 +28,11 @@ pub(crate) struct Run {
 
 /// A kernel of which launches were judged.
 pub struct Covering {
-    pub(super) asked: Asked,
+    pub(super) asked: Rc<Asked>,
     /// The parameters that got a value.
     pub(super) needs: Vec<Need>,
+    /// The kernels that are launched with it.
+    pub(super) among: Option<Among>,
 }
 
 /// Why what is wrong with three clusters need not be wrong with the kernel.
@@ -69,7 +73,7 @@ impl Covering {
     /// A launch that is shorter than one that is too long to run ahead, with which of the given values is another one, if a proof for
     /// every value of it would stand for both.
     pub(crate) fn shorter(&self, long: &Launch) -> Option<(Candidate, (u16, u32), u64)> {
-        let Asked { kernel, args, goals, .. } = &self.asked;
+        let Asked { kernel, args, goals, .. } = &*self.asked;
         let places = args.params.keys().map(|n| (*n, 0)).chain(args.fields.keys().copied());
         places.filter_map(|place| Some((place, long.value(kernel, place)?))).find_map(|(place, value)| {
             // What else the launch needs shows once it is short.
@@ -149,7 +153,10 @@ impl Covering {
 
     /// A launch with its programs.
     pub(crate) fn candidate(&self, launch: Launch) -> Result<Candidate> {
-        self.asked.candidate(Tried::new(&self.asked.kernel, launch), &self.needs)
+        match &self.among {
+            Some(among) => among.candidate(launch),
+            None => self.asked.candidate(Tried::new(&self.asked.kernel, launch), &self.needs),
+        }
     }
 }
 
@@ -290,7 +297,8 @@ impl Search<'_> {
         for goal in left {
             let (line, text, misses) = asked.goals.said(&asked.kernel, goal, &self.met);
             let found = self.cover.find(goal, &self.met, &[]);
-            let options = found.map(|f| launch.differs(&asked.said(&f.launch, None, &[])));
+            let other = |f: Found| Launched { number: launch.number, ..asked.said(&f.launch, None, &[]) };
+            let options = found.map(|f| launch.differs(&other(f)));
             out.push(Uncovered { line, text, misses, options });
         }
         out

@@ -160,6 +160,26 @@ pub struct Launched {
     pub any_data: Option<AnyData>,
     /// The parameters that decide how often loops run, with a proof for every value, or why there is none.
     pub every: Vec<Every>,
+    /// Its number among the launches of one stream.
+    #[serde(skip)]
+    pub number: usize,
+    /// The parameters that are one of a kernel ahead of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub same: Vec<Shared>,
+    /// The launches behind it on its stream.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<Launched>,
+}
+
+/// A parameter that is one of a kernel ahead: the same pointer, or the same tensor map.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Shared {
+    /// Its place in the list of parameters.
+    pub index: u16,
+    /// The number of the other kernel, from 0 on.
+    pub grid: usize,
+    /// The parameter of that kernel.
+    pub of: u16,
 }
 
 /// A parameter that decides how often loops run.
@@ -395,24 +415,49 @@ impl Covered {
 }
 
 impl Launched {
+    /// It and those behind it.
+    pub fn all(&self) -> impl Iterator<Item = &Launched> {
+        std::iter::once(self).chain(&self.then)
+    }
+
+    /// One of them, by its number.
+    pub(crate) fn grid_mut(&mut self, number: usize) -> &mut Launched {
+        match number.checked_sub(1) {
+            Some(n) if n < self.then.len() => &mut self.then[n],
+            _ => self,
+        }
+    }
+
     /// Whether another launch has the same parameters and more CTAs.
     pub(crate) fn is_part_of(&self, other: &Launched) -> bool {
-        let values = |l: &Launched| l.params.iter().map(|p| (p.index, p.at, p.value)).collect::<Vec<_>>();
-        let (own, more) = (self.grid.size, other.grid.size);
+        let values = |l: &Launched| {
+            let of = |l: &Launched| l.params.iter().map(|p| (p.index, p.at, p.value)).collect::<Vec<_>>();
+            l.all().map(of).collect::<Vec<_>>()
+        };
+        let sizes = |l: &Launched| l.all().flat_map(|l| l.grid.size).collect::<Vec<u32>>();
+        let (own, more) = (sizes(self), sizes(other));
         own != more && own.iter().zip(more).all(|(own, more)| *own <= more) && values(self) == values(other)
     }
 
     /// The options by which another launch of the kernel differs from this one.
     pub(crate) fn differs(&self, other: &Launched) -> String {
-        let grid = (self.grid.size != other.grid.size).then(|| format!("--grid {}", shape(other.grid.size)));
+        let of = self.prefix();
+        let grid =
+            (self.grid.size != other.grid.size).then(|| format!("--grid {of}{}", shape(other.grid.size)));
         let block =
             self.block.as_ref().zip(other.block.as_ref()).filter(|(own, other)| own.size != other.size);
-        let block = block.map(|(_, other)| format!("--block {}", shape(other.size)));
+        let block = block.map(|(_, other)| format!("--block {of}{}", shape(other.size)));
         let known = |p: &&Argument| {
             !self.params.iter().any(|own| (own.index, own.at, own.value) == (p.index, p.at, p.value))
         };
-        let params = other.params.iter().filter(known).map(|p| format!("--param {}={}", p.place(), p.value));
+        let params =
+            other.params.iter().filter(known).map(|p| format!("--param {of}{}={}", p.place(), p.value));
         grid.into_iter().chain(block).chain(params).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What stands before a size or a parameter of a launch behind others.
+    fn prefix(&self) -> String {
+        if self.number == 0 { String::new() } else { format!("{}:", self.number) }
     }
 
     /// The command that repeats the verdict with nothing assumed. `more` stands behind the file.
@@ -421,25 +466,40 @@ impl Launched {
         if self.several {
             out += &format!(" --entry {}", quoted(&self.entry));
         }
+        self.sizes(&mut out);
+        for one in &self.then {
+            let entry = if one.several { format!(":{}", one.entry) } else { String::new() };
+            out += &format!(" --then {}", quoted(&(one.file.clone() + &entry)));
+            one.sizes(&mut out);
+        }
+        out + more
+    }
+
+    /// Its sizes and parameters, as options.
+    fn sizes(&self, out: &mut String) {
+        let of = self.prefix();
         if !matches!(self.grid.origin, Origin::File(_)) {
-            out += &format!(" --grid {}", shape(self.grid.size));
+            *out += &format!(" --grid {of}{}", shape(self.grid.size));
         }
         for (name, size) in [("cluster", &self.cluster), ("block", &self.block)] {
             if let Some(size) = size.as_ref().filter(|s| !matches!(s.origin, Origin::File(_))) {
-                out += &format!(" --{name} {}", shape(size.size));
+                *out += &format!(" --{name} {of}{}", shape(size.size));
             }
         }
-        for param in self.params.iter().filter(|p| !matches!(p.origin, Origin::File(_))) {
-            out += &format!(" --param {}={}", param.place(), param.value);
+        for Shared { index, grid, of: param } in &self.same {
+            *out += &format!(" --param {of}{index}={grid}:{param}");
         }
-        out + more
+        for param in self.params.iter().filter(|p| !matches!(p.origin, Origin::File(_))) {
+            *out += &format!(" --param {of}{}={}", param.place(), param.value);
+        }
     }
 
     /// Whether something about it is assumed.
     fn assumes(&self) -> bool {
         let sizes = [Some(&self.grid), self.cluster.as_ref(), self.block.as_ref()];
         let origins = sizes.into_iter().flatten().map(|s| &s.origin);
-        origins.chain(self.params.iter().map(|p| &p.origin)).any(Origin::is_assumed)
+        let own = origins.chain(self.params.iter().map(|p| &p.origin)).any(Origin::is_assumed);
+        own || self.then.iter().any(Launched::assumes)
     }
 
     /// Says what follows from it. `more` stands behind the file in the command.

@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 /// The result of lowering a kernel.
 pub enum Kernel {
     /// The launches that are worth judging, the smallest first. Never none, one if nothing is assumed. With what may add to
-    /// their coverage, where a launch is run ahead.
-    Launches(Vec<Candidate>, Option<Box<Covering>>),
+    /// their coverage, by kernel, where a launch is run ahead.
+    Launches(Vec<Candidate>, Vec<Covering>),
     /// Statically illegal: every error.
     Rejected(Vec<Rejected>),
 }
@@ -29,8 +29,8 @@ pub struct Candidate {
     pub loose: BTreeSet<(u32, bool)>,
     /// Why no engine is asked: `abstained` if something is not modelled, `bounded` if a limit was hit.
     pub refused: Option<Verdict>,
-    /// The launch as it was run ahead, if it was.
-    pub(crate) run: Option<Run>,
+    /// The launches of each kernel as they were run ahead, if they were.
+    pub(crate) runs: Vec<Run>,
     /// The launch, if it is too much work to run ahead.
     pub(crate) long: Option<moire_kernel::specialise::Launch>,
 }
@@ -39,7 +39,7 @@ impl Candidate {
     /// A launch of which no more is known.
     pub(super) fn of(sources: Vec<Source>, launch: Launched) -> Self {
         let loose = BTreeSet::new();
-        Candidate { sources, launch, refused: None, reserve: None, loose, run: None, long: None }
+        Candidate { sources, launch, refused: None, reserve: None, loose, runs: Vec::new(), long: None }
     }
 
     /// A launch that cannot be run ahead.

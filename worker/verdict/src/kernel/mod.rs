@@ -5,26 +5,28 @@ mod launched;
 mod lowered;
 mod metadata;
 mod ptx;
+mod queued;
 mod source_place;
 mod tile;
 mod wanted;
 
 use crate::input::File;
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 pub use covering::Covering;
 pub(crate) use covering::{Run, Search};
 pub use launched::{
-    AnyData, Argument, Covered, Every, EveryConfirmed, Launched, Looped, Origin, Reached, Size, Smaller,
-    Statement, Taken, Uncovered, quoted,
+    AnyData, Argument, Covered, Every, EveryConfirmed, Launched, Looped, Origin, Reached, Shared, Size,
+    Smaller, Statement, Taken, Uncovered, quoted,
 };
 pub use lowered::{Candidate, Kernel};
 pub(crate) use ptx::taken;
+pub(crate) use queued::{Piece, piece_of, pieces};
 
 pub(crate) use source_place::source_place;
 pub use source_place::{Call, SourcePlace};
 pub use tile::{has_blocks, is_text, text};
-pub use wanted::{Recorded, Supposed, Wanted};
+pub use wanted::{Behind, Recorded, Supposed, Wanted};
 
 /// Whether a file is a module of kernels by its name: PTX or Tile IR.
 pub fn is_module(file: &File) -> bool {
@@ -59,5 +61,9 @@ pub fn entries(file: &File) -> Vec<String> {
 
 /// Lowers the kernel of a module for the launch asked for, or for those that are assumed.
 pub fn read(file: &File, args: &Wanted) -> Result<Kernel> {
-    if is_text(&file.path, &file.bytes) { tile::read(file, args) } else { ptx::read(file, args) }
+    let tile = |file: &File| is_text(&file.path, &file.bytes);
+    if let Some(other) = args.then.iter().map(|b| &b.file).find(|other| tile(file) || !is_compiled(other)) {
+        bail!("{}: --then is about PTX modules", if tile(file) { file.name() } else { other.name() });
+    }
+    if tile(file) { tile::read(file, args) } else { ptx::read(file, args) }
 }

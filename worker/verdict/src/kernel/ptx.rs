@@ -1,9 +1,10 @@
 //! PTX modules: from a module and a launch to programs.
 
-use super::covering::{Covering, Run};
+use super::covering::Covering;
 use super::launched::{AnyData, Argument, Covered, Launched, Origin, Size, Taken};
 use super::lowered::{Candidate, Kernel};
 use super::metadata::Metadata;
+use super::queued;
 use super::wanted::{Recorded, Wanted};
 use crate::input::{File, Rejected, Source};
 use crate::readings::{Otherwise, Reading, Relied};
@@ -19,6 +20,7 @@ use moire_program::ir::Program;
 use moire_program::text::{Diagnostic, decode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::rc::Rc;
 
 /// Threads of a CTA where nothing says how many.
 const BLOCK: [u32; 3] = [128, 1, 1];
@@ -37,6 +39,23 @@ pub(crate) fn entries(file: &File) -> Vec<String> {
 
 /// Reads the kernel of a module and runs it ahead.
 pub(crate) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
+    if !args.then.is_empty() {
+        return queued::read(file, args);
+    }
+    let asked = match asked(file, args, 0)? {
+        Ok(asked) => asked,
+        Err(errors) => return Ok(Kernel::Rejected(errors)),
+    };
+    let (tried, needs) = asked.tried().map_err(|why: Refusal| anyhow!("{}: {why}", asked.name))?;
+    let candidates: Result<Vec<Candidate>> = tried.into_iter().map(|t| asked.candidate(t, &needs)).collect();
+    // A launch that happened is judged for itself.
+    let known = asked.happened().is_some();
+    let covering = (!known).then(|| Covering { asked: Rc::new(asked), needs, among: None });
+    Ok(Kernel::Launches(candidates?, covering.into_iter().collect()))
+}
+
+/// Reads the kernel of a module whose lines are counted behind so many others; all errors if it is illegal.
+pub(super) fn asked(file: &File, args: &Wanted, before: u32) -> Result<Result<Asked, Vec<Rejected>>> {
     let name = file.name();
     let reject = |text: &str, d: Diagnostic| anyhow!(Rejected::new(name, text, d));
     let text = decode(&file.bytes).map_err(|e| reject("", e.0))?;
@@ -48,11 +67,14 @@ pub(crate) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
         .map(|d| Rejected::new(name, text, d))
         .collect();
     if !errors.is_empty() {
-        return Ok(Kernel::Rejected(errors));
+        return Ok(Err(errors));
     }
-    let refused = |why: Refusal| anyhow!("{name}: {why}");
-    let kernel = entry(&module, args.entry.as_deref()).map_err(refused)?;
-    let asked = Asked {
+    let module = match before {
+        0 => module,
+        _ => ptx::parse(&("\n".repeat(before as usize) + text)).map_err(|e| reject(text, e.0))?,
+    };
+    let kernel = entry(&module, args.entry.as_deref()).map_err(|why| anyhow!("{name}: {why}"))?;
+    Ok(Ok(Asked {
         name: name.to_owned(),
         text: text.to_owned(),
         several: module.kernels.len() > 1,
@@ -60,16 +82,66 @@ pub(crate) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
         kernel: kernel.clone(),
         args: args.clone(),
         beside: file.metadata.as_deref().map_or(Metadata::default(), Metadata::of),
-    };
-    let (tried, needs) = asked.tried().map_err(refused)?;
-    let candidates: Result<Vec<Candidate>> = tried.into_iter().map(|t| asked.candidate(t, &needs)).collect();
-    // A launch that happened is judged for itself.
-    let covering = asked.happened().is_none().then(|| Box::new(Covering { asked, needs }));
-    Ok(Kernel::Launches(candidates?, covering))
+    }))
+}
+
+/// Runs launches ahead, and where data decides something, for any data: what depends on it then.
+pub(super) fn wide(
+    lower: &dyn Fn(bool) -> Result<Apart, Refusal>,
+) -> (Result<Apart, Refusal>, Option<String>) {
+    match lower(false) {
+        Err(why @ Refusal::Abstained { .. }) => match lower(true) {
+            Ok(apart) => (Ok(apart), Some(why.to_string())),
+            Err(_) => (Err(why), None),
+        },
+        lowered => (lowered, None),
+    }
+}
+
+/// Launches that were run ahead, and what is said of them.
+pub(super) struct Made {
+    pub(super) lowered: Result<Apart, Refusal>,
+    /// What depends on data, if they were run ahead for any data.
+    pub(super) any_data: Option<String>,
+    /// The same under the profile that is not in use.
+    pub(super) otherwise: Option<Other>,
+    /// By kernel.
+    pub(super) launches: Vec<Launch>,
+    pub(super) said: Launched,
+    /// The kernel as it stands.
+    pub(super) kernel: Source,
+}
+
+/// The candidate that launches make, with the goals of each kernel.
+pub(super) fn made(of: Made, goals: &[&Goals]) -> Result<Candidate> {
+    let Made { lowered, any_data, otherwise, launches, mut said, kernel } = of;
+    let choosing = any_data.is_some();
+    said.any_data = any_data.map(AnyData::new);
+    let source = |program| Source::new(&kernel.name, program, &kernel.text);
+    match lowered {
+        Ok(apart) => {
+            let runs = queued::runs(launches, &apart, choosing);
+            let Apart { parts, notes, coverage, reserve, loose } = apart;
+            said.taken.extend(taken(notes));
+            let mut otherwise = otherwise.map_or(Vec::new(), |o| o.parts(&parts)).into_iter();
+            let covered = coverage.iter().zip(goals).map(|(coverage, goals)| Covered::new(coverage, goals));
+            queued::cover(&mut said, covered.collect());
+            said.parts = parts.iter().map(|p| p.clusters.clone()).collect();
+            let mut sources: Vec<Source> = parts.into_iter().map(|p| source(p.program)).collect();
+            sources.iter_mut().for_each(|s| s.otherwise = otherwise.next().map(Box::new));
+            let reserve = reserve.map(|why| why.to_string());
+            Ok(Candidate { sources, launch: said, refused: None, reserve, loose, runs, long: None })
+        }
+        Err(refusal) => {
+            let alone = if let [launch] = launches.as_slice() { Some(launch.clone()) } else { None };
+            let long = alone.filter(|_| matches!(refusal, Refusal::Bounded(_)));
+            Ok(Candidate { long, ..Candidate::refused(refusal, kernel, said)? })
+        }
+    }
 }
 
 /// A launch that was run ahead under the profile that is not in use.
-struct Other {
+pub(super) struct Other {
     lowered: Result<Apart, Refusal>,
     /// The readings of practice, with the lines that rely on them.
     relied: Vec<Relied>,
@@ -121,13 +193,11 @@ pub(super) struct Tried {
 impl Tried {
     /// Runs a launch ahead; where data decides something, for any data.
     pub(super) fn new(kernel: &ptx::Kernel, launch: Launch) -> Tried {
-        let (lowered, any_data) = match lower_apart(kernel, &launch) {
-            Err(why @ Refusal::Abstained { .. }) => match lower_apart_for_any_data(kernel, &launch) {
-                Ok(apart) => (Ok(apart), Some(why.to_string())),
-                Err(_) => (Err(why), None),
-            },
-            lowered => (lowered, None),
+        let lower = |choosing: bool| match choosing {
+            true => lower_apart_for_any_data(kernel, &launch),
+            false => lower_apart(kernel, &launch),
         };
+        let (lowered, any_data) = wide(&lower);
         Tried { launch, alone: None, lowered, any_data }
     }
 
@@ -141,8 +211,9 @@ impl Tried {
     /// How many statements that synchronise it does not run; all of them if it cannot be run ahead.
     fn unreached(&self) -> usize {
         let synchronise = |missed: &&Missed| missed.class == Class::Synchronises;
-        let count = |apart: &Apart| apart.coverage.missed.iter().filter(synchronise).count();
-        self.lowered.as_ref().map_or(usize::MAX, count)
+        let missed =
+            |apart: &Apart| apart.coverage.iter().flat_map(|c| &c.missed).filter(synchronise).count();
+        self.lowered.as_ref().map_or(usize::MAX, missed)
     }
 }
 
@@ -162,35 +233,28 @@ pub(super) struct Asked {
 impl Asked {
     /// A launch that was run ahead, with its programs.
     pub(super) fn candidate(&self, tried: Tried, needs: &[Need]) -> Result<Candidate> {
-        let otherwise = self.otherwise(&tried);
         let Tried { launch, alone, lowered, any_data } = tried;
-        let mut said = self.said(&launch, alone, needs);
         let choosing = any_data.is_some();
-        said.any_data = any_data.map(AnyData::new);
-        let recorded = self.args.recorded.iter().flat_map(|r| &r.taken);
-        let assumed = self.args.assumed.iter().map(|a| format!("what --assume says: {}", a.text));
-        let recorded: Vec<Taken> =
-            recorded.cloned().chain(assumed).map(|text| Taken { line: 0, text }).collect();
-        let source = |program| self.source(program);
-        match lowered {
-            Ok(Apart { parts, notes, coverage, reserve, loose }) => {
-                said.taken = taken(notes);
-                said.taken.splice(0..0, recorded);
-                let mut otherwise = otherwise.map_or(Vec::new(), |o| o.parts(&parts)).into_iter();
-                said.coverage = Some(Covered::new(&coverage, &self.goals));
-                said.parts = parts.iter().map(|p| p.clusters.clone()).collect();
-                let mut sources: Vec<Source> = parts.into_iter().map(|p| source(p.program)).collect();
-                sources.iter_mut().for_each(|s| s.otherwise = otherwise.next().map(Box::new));
-                let reserve = reserve.map(|why| why.to_string());
-                let run = Some(Run { launch, met: coverage.met, choosing });
-                Ok(Candidate { sources, launch: said, refused: None, reserve, loose, run, long: None })
-            }
-            Err(refusal) => {
-                let long = matches!(refusal, Refusal::Bounded(_)).then_some(launch);
-                let refused = Candidate::refused(refusal, source(self.kernel.program.clone()), said)?;
-                Ok(Candidate { long, ..refused })
-            }
-        }
+        let run = || {
+            let launch = Launch { letter: !self.args.letter, ..launch.clone() };
+            let lower = if choosing { lower_apart_for_any_data } else { lower_apart };
+            lower(&self.kernel, &launch)
+        };
+        let otherwise = self.otherwise(&lowered, &run);
+        let said = self.said(&launch, alone, needs);
+        let kernel = self.source(self.kernel.program.clone());
+        made(Made { lowered, any_data, otherwise, launches: vec![launch], said, kernel }, &[&self.goals])
+    }
+
+    /// The name of its file.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The launches that are worth judging, the smallest first, and the parameters whose values were chosen.
+    pub(super) fn launches(&self) -> Result<(Vec<Launch>, Vec<Need>), Refusal> {
+        let (tried, needs) = self.tried()?;
+        Ok((tried.into_iter().map(|t| t.launch).collect(), needs))
     }
 
     /// A program of the kernel with its text.
@@ -275,15 +339,14 @@ impl Asked {
         Ok((out, needs))
     }
 
-    /// The launch under the profile that is not in use, if a reading of practice makes a difference to it.
-    fn otherwise(&self, tried: &Tried) -> Option<Other> {
-        let notes = &tried.lowered.as_ref().ok().filter(|_| self.args.both)?.notes;
+    /// The launch under the profile that is not in use, which `run` runs ahead, if a reading of practice makes a difference to it.
+    pub(super) fn otherwise(
+        &self,
+        lowered: &Result<Apart, Refusal>,
+        run: &dyn Fn() -> Result<Apart, Refusal>,
+    ) -> Option<Other> {
+        let notes = &lowered.as_ref().ok().filter(|_| self.args.both)?.notes;
         let own = relied(notes);
-        let run = || {
-            let launch = Launch { letter: !self.args.letter, ..tried.launch.clone() };
-            let lower = if tried.any_data.is_some() { lower_apart_for_any_data } else { lower_apart };
-            lower(&self.kernel, &launch)
-        };
         match self.args.letter {
             true => {
                 let lowered = run();
@@ -325,6 +388,13 @@ impl Asked {
             let left = out.last().map_or(0, Tried::unreached);
             out.extend((left > 0).then(|| with(clusters)).filter(|more| more.unreached() < left));
         }
+    }
+
+    /// What a record or the user says of parameters.
+    fn said_of_parameters(&self) -> Vec<Taken> {
+        let recorded = self.args.recorded.iter().flat_map(|r| &r.taken).cloned();
+        let assumed = self.args.assumed.iter().map(|a| format!("what --assume says: {}", a.text));
+        recorded.chain(assumed).map(|text| Taken { line: 0, text }).collect()
     }
 
     /// The launch with the origin of each part of it.
@@ -381,13 +451,16 @@ impl Asked {
             alone,
             smaller: Vec::new(),
             more: Vec::new(),
-            taken: Vec::new(),
+            taken: self.said_of_parameters(),
             parts: Vec::new(),
             coverage: None,
             assumed: false,
             command: String::new(),
             any_data: None,
             every: Vec::new(),
+            number: 0,
+            same: Vec::new(),
+            then: Vec::new(),
         }
     }
 }

@@ -97,6 +97,9 @@ pub(super) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
             command: String::new(),
             any_data: None,
             every: Vec::new(),
+            number: 0,
+            same: Vec::new(),
+            then: Vec::new(),
         };
         match lower(kernel, &launch) {
             Ok(program) => {
@@ -114,7 +117,7 @@ pub(super) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
             }
         }
     }
-    Ok(Kernel::Launches(candidates, None))
+    Ok(Kernel::Launches(candidates, Vec::new()))
 }
 
 fn argument(index: u16, value: u64) -> Argument {

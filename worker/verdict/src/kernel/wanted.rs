@@ -1,5 +1,6 @@
 //! The launch that is asked for.
 
+use crate::input::File;
 use moire_kernel::Refusal;
 use moire_kernel::ptx::Kernel;
 use moire_kernel::specialise::{Actual, Assumed};
@@ -30,6 +31,19 @@ pub struct Wanted {
     pub letter: bool,
     /// Whether the other profile is asked beside the one in use.
     pub both: bool,
+    /// The kernels that are launched behind it on its stream.
+    pub then: Vec<Behind>,
+}
+
+/// A kernel that is launched behind others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Behind {
+    /// Its module.
+    pub file: File,
+    /// How it is launched.
+    pub wanted: Wanted,
+    /// Its parameters that are one of a kernel ahead of it: the number of that kernel, from 0 on, and the parameter.
+    pub same: BTreeMap<u16, (usize, u16)>,
 }
 
 /// What is assumed of a parameter, as it is said.

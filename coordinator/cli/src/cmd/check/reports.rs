@@ -9,6 +9,7 @@ use moire_explore::judge::Verdict;
 use moire_program::validate::{RULES, RuleKind};
 use moire_verdict::answer::{Answer, Part};
 use moire_verdict::input::{Rejected, UNREAD};
+use moire_verdict::kernel::Launched;
 use moire_verdict::readings::Unwritten;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use serde_json::{Value, json};
@@ -50,23 +51,29 @@ fn results(answer: &Answer) -> Vec<Value> {
     });
     let coverage = answer.verdicts.0.iter().filter(|v| **v == Verdict::Bounded("coverage".to_owned()));
     let coverage = coverage.filter_map(|v| {
-        let (text, line) = text::uncovered(answer.launch.as_ref()?.coverage.as_ref()?)?;
+        let mut all = answer.launch.iter().flat_map(Launched::all).filter_map(|l| l.coverage.as_ref());
+        let (text, line) = all.find_map(text::uncovered)?;
+        let (file, line) = answer.place(line);
         Some(result(v.word(), "warning", &text, file, line, 0))
     });
-    let parts = answer.parts.iter().flat_map(|p| part(file, p));
+    let parts = answer.parts.iter().flat_map(|p| part(answer, p));
     parts.chain(coverage).chain(disputed).chain(answer.remarks.iter().map(|r| remark(file, r))).collect()
 }
 
-fn part(file: &str, part: &Part) -> Vec<Value> {
+fn part(answer: &Answer, part: &Part) -> Vec<Value> {
     let verdicts = part.verdicts.0.iter().filter(|v| !matches!(v, Verdict::Clean(_))).map(|v| {
         let level = if v.exit_code() == exit::INCOMPLETE { "warning" } else { "error" };
         let line = part.hang.as_ref().filter(|_| matches!(v, Verdict::Hang)).map_or(0, |h| h.line);
         let mend = mends(part).filter(|_| v.exit_code() == exit::FINDING).map(|l| format!("; {l}"));
+        let (file, line) = answer.place(line);
         result(v.word(), level, &(said(v, part) + &mend.unwrap_or_default()), file, line, 0)
     });
     let unwritten = unwritten(part).into_iter();
     verdicts
-        .chain(unwritten.map(|(text, line)| result("contested", "warning", &text, file, line, 0)))
+        .chain(unwritten.map(|(text, line)| {
+            let (file, line) = answer.place(line);
+            result("contested", "warning", &text, file, line, 0)
+        }))
         .collect()
 }
 

@@ -12,14 +12,14 @@ use std::collections::BTreeMap;
 
 /// Groups of warps, each by its position. Warps are in one group if their clusters share memory and one of them writes it.
 pub(crate) fn groups(places: &[Here], items: &[Vec<Placed>]) -> Vec<Vec<usize>> {
-    let clusters = places.iter().map(|p| p.cluster as usize + 1).max().unwrap_or(0);
+    let clusters = places.iter().map(|p| p.unit() as usize + 1).max().unwrap_or(0);
     let mut same = Same::new(clusters);
     for ends in ends(places, items).into_values() {
         join(ends, &mut same);
     }
     let mut out: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (warp, here) in places.iter().enumerate() {
-        out.entry(same.first(here.cluster as usize)).or_default().push(warp);
+        out.entry(same.first(here.unit() as usize)).or_default().push(warp);
     }
     out.into_values().collect()
 }
@@ -37,7 +37,7 @@ fn ends(places: &[Here], items: &[Vec<Placed>]) -> BTreeMap<Mem, Vec<End>> {
             }
             let ends = out.entry(touch.mem).or_default();
             for (start, end) in touch.ranges.iter().filter(|r| r.0 < r.1) {
-                let cluster = here.cluster as usize;
+                let cluster = here.unit() as usize;
                 ends.extend([(*start, 1, cluster, writes), (*end, -1, cluster, writes)]);
             }
         }

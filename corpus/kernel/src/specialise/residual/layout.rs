@@ -10,7 +10,7 @@
 
 use crate::Refusal;
 use crate::specialise::item::{Item, Placed};
-use crate::specialise::known::map::Map;
+use crate::specialise::residual::Names;
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
 use moire_program::limits::{OBJECT_BYTES, OBJECTS};
@@ -80,11 +80,7 @@ fn mixed(n: u64) -> u128 {
 }
 
 impl Layout {
-    pub(crate) fn new(
-        map: &Map,
-        params: &dyn Fn(u16) -> String,
-        traces: &[&[Placed]],
-    ) -> Result<Layout, Refusal> {
+    pub(crate) fn new(names: &Names<'_>, traces: &[&[Placed]]) -> Result<Layout, Refusal> {
         let mut by_domain: BTreeMap<Mem, Vec<Used<'_>>> = BTreeMap::new();
         for (warp, trace) in traces.iter().enumerate() {
             for used in trace.iter().flat_map(|p| touches(warp, &p.item)) {
@@ -94,7 +90,7 @@ impl Layout {
         let mut layout = Layout { pieces: BTreeMap::new(), aside: None, objects: Vec::new() };
         for (mem, all) in by_domain {
             let (runs, fixed) = (runs(&all), fixed(&all));
-            layout.place(mem, runs, &fixed, map, params)?;
+            layout.place(mem, runs, &fixed, names)?;
         }
         Ok(layout)
     }
@@ -132,8 +128,7 @@ impl Layout {
         mem: Mem,
         runs: Vec<Run>,
         fixed: &[(u64, u64)],
-        map: &Map,
-        params: &dyn Fn(u16) -> String,
+        names: &Names<'_>,
     ) -> Result<(), Refusal> {
         let mut pieces: Vec<Piece> = Vec::new();
         let inside = |r: &Run, f: &(u64, u64)| r.fixed && f.0 <= r.start && r.end <= f.1;
@@ -142,11 +137,11 @@ impl Layout {
         for (start, end) in fixed.iter().filter(|f| !tiled(f)) {
             let name = match mem {
                 Mem::Shared(_) | Mem::Copy(..) => {
-                    let (name, from) = map.named(short(*start)?);
+                    let (name, from) = names.shared(mem, short(*start)?);
                     let offset = short(*start)? - from;
                     if offset == 0 { name } else { format!("{name}_{offset}") }
                 }
-                Mem::Param(n) => format!("{}_{start}", params(n)),
+                Mem::Param(n) => format!("{}_{start}", names.param(n)),
                 Mem::Variable(n) => format!("global{n}_{start}"),
                 Mem::Choice(warp, n) => format!("choice{warp}_{n}"),
                 _ => format!("global_{start}"),
@@ -171,7 +166,7 @@ impl Layout {
                 Mem::Shared(_) | Mem::Copy(..) => "tiles".to_owned(),
                 Mem::Lanes(_) => "lanes".to_owned(),
                 Mem::Mark(_, n) => format!("marks{n}"),
-                Mem::Param(n) | Mem::Along(n, ..) => params(n),
+                Mem::Param(n) | Mem::Along(n, ..) => names.param(n),
                 Mem::Variable(n) => format!("global{n}"),
                 Mem::Absolute => "global".to_owned(),
                 Mem::Boxes(n) => format!("tensor{n}"),

@@ -15,9 +15,9 @@ use super::known::map::Map;
 use super::lanes::{self, Strand};
 use super::launch::Here;
 use super::plan::PERIODS;
+use super::queue::{self, Grid};
 use super::touch::{Kind, Mem, Touch};
 use crate::Refusal;
-use crate::ptx::Kernel;
 use layout::Layout;
 use moire_program::edit::retain;
 use moire_program::ir::*;
@@ -55,17 +55,43 @@ pub(crate) fn residue(places: &[Here], mut traces: Vec<Trace>) -> Result<Residue
     Ok(Residue { items, late, counts })
 }
 
+/// How the kernels of a program call things, in the order of their grids.
+pub(crate) struct Names<'a> {
+    pub(crate) grids: &'a [Grid<'a>],
+    pub(crate) maps: &'a [Map],
+}
+
+impl Names<'_> {
+    /// The memory behind a parameter.
+    fn param(&self, memory: u16) -> String {
+        match queue::owner(self.grids, memory) {
+            Some((grid, n)) if grid > 0 => format!("grid{grid}_param{n}"),
+            _ => format!("param{memory}"),
+        }
+    }
+
+    /// The variable at an offset of shared memory, and its start.
+    fn shared(&self, mem: Mem, at: u32) -> (String, u32) {
+        self.maps[mem.grid()].named(at)
+    }
+
+    /// The thread of a warp; `many` if a grid has several CTAs.
+    fn warp(&self, here: &Here, many: bool) -> String {
+        let grid = if self.grids.len() > 1 { format!("grid{}_", here.grid) } else { String::new() };
+        let cta = if many { format!("cta{}_", here.in_grid()) } else { String::new() };
+        format!("{grid}{cta}warp{}", here.warp)
+    }
+}
+
 /// The program of the `chosen` warps, by position in `places`.
 pub(crate) fn program(
-    kernel: &Kernel,
-    map: &Map,
+    names: &Names<'_>,
     places: &[Here],
     residue: &Residue,
     chosen: &[usize],
 ) -> Result<Program, Refusal> {
     let items: Vec<&[Placed]> = chosen.iter().map(|w| residue.items[*w].as_slice()).collect();
-    let param = |n: u16| format!("param{n}");
-    let warps = Layout::new(map, &param, &items)?;
+    let warps = Layout::new(names, &items)?;
     let of = |w: &usize| (&places[*w], residue.items[*w].as_slice(), residue.late[*w].as_slice());
     let each: Vec<(&Here, &[Placed], &[Late])> = chosen.iter().map(of).collect();
     let mut strands = lanes::strands(&each, &|touch| !warps.contested(touch).is_empty())?;
@@ -73,10 +99,10 @@ pub(crate) fn program(
     let marked = marks::mark(&mut strands, &ctas);
     let parted = marked || strands.len() > items.len();
     let items: Vec<&[Placed]> = strands.iter().map(|s| s.items.as_slice()).collect();
-    let mut layout = if parted { Layout::new(map, &param, &items)? } else { warps };
+    let mut layout = if parted { Layout::new(names, &items)? } else { warps };
     make_room(&mut layout, &items)?;
     let mut program = Program {
-        name: kernel.name.chars().take(100).collect(),
+        name: names.grids[0].kernel.name.chars().take(100).collect(),
         objects: layout.objects.clone(),
         symbols: Vec::new(),
         threads: Vec::new(),
@@ -93,16 +119,35 @@ pub(crate) fn program(
     for (object, symbol) in program.objects.iter_mut().zip(&program.symbols) {
         object.name.clone_from(&symbol.name);
     }
-    let many = places.iter().any(|p| p.cta > 0);
+    let many = places.iter().any(|p| p.in_grid() > 0);
     for strand in &strands {
         let warp = chosen[strand.warp];
         let (here, regs) = (&places[warp], residue.counts[warp]);
-        let cta = if many { format!("cta{}_", here.cta) } else { String::new() };
-        let name = format!("{cta}warp{}{}", here.warp, strand.suffix(here.lanes));
+        let name = names.warp(here, many) + &strand.suffix(here.lanes);
         program.threads.push(thread(name, here, strand, regs, &layout)?);
     }
     program.threads.extend(chooser(&layout, &items));
+    let starts: Vec<Thread> = (1..names.grids.len()).filter_map(|n| start(names, n, &program)).collect();
+    program.threads.extend(starts);
     Ok(program)
+}
+
+/// A thread that shows when a grid starts, if none of these threads does: one that only waits for the grids ahead, as others of
+/// the grid do, or could; or an empty one of a grid of which no thread is here.
+fn start(names: &Names<'_>, grid: usize, program: &Program) -> Option<Thread> {
+    let wait = || Op::Control(Control::WaitDependencies);
+    let number = u16::try_from(grid).ok()?;
+    let line = queue::waits(names.grids[grid].kernel);
+    let own = || program.threads.iter().filter(|t| t.place.grid == number);
+    let waits = own().flat_map(|t| &t.body).any(|i| i.op == wait());
+    let around = |after: bool| program.threads.iter().any(|t| (t.place.grid >= number) == after);
+    if line.is_some() != own().next().is_some() || waits || !around(true) || !around(false) {
+        return None;
+    }
+    let place = Placement { grid: number, cluster: u16::MAX, cta: u16::MAX, ..Placement::default() };
+    let body = line.into_iter().map(|line| Instr { line, ..Instr::new(wait()) }).collect();
+    let name = format!("grid{grid}_start");
+    Some(Thread { name, place, regs: vec![], labels: vec![], body })
 }
 
 /// The name of the thread that sets choices.
@@ -182,7 +227,8 @@ fn thread(
     let short = |n: u32| u16::try_from(n).map_err(many);
     let place = Placement {
         cluster: short(here.cluster)?,
-        cta: short(here.cta)?,
+        grid: short(here.grid)?,
+        cta: short(here.in_grid())?,
         warp: short(here.warp)?,
         mask: strand.lanes,
         joined: strand.lanes.count_ones() > 1,

@@ -37,7 +37,7 @@ fn because(step: &Executing<'_, '_>, instr: &Instr) -> Why {
     let why = sources(instr).iter().find_map(|value| match step.read(value) {
         Val::Unknown(why @ (Why::Param(..) | Why::Loaded(_) | Why::Computed(1..))) => Some(why),
         // A number of 64 bits, which was taken for a pointer.
-        Val::Based(Base::Param(n), _) => Some(Why::Param(n, 0)),
+        Val::Based(Base::Param(n), _) => Some(Why::Param(step.round().launch.queued.param(n), 0)),
         _ => None,
     });
     why.unwrap_or(Why::Computed(step.line()))

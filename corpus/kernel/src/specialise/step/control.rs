@@ -39,16 +39,19 @@ pub(super) fn control(step: &mut Executing<'_, '_>, control: &Control) -> Result
             Ok(Then::Next)
         }
         Control::LaunchDependents => {
-            step.note(format!("{} is ignored: one grid is judged", control.name()));
+            if !step.round().launch.queued.followed {
+                step.note(format!("{} is ignored: no grid behind this one is judged", control.name()));
+            }
             Ok(Then::Next)
         }
         Control::Repeat(_) | Control::EndRepeat => step.abstain("repeat"),
         // Kernels are read with a table of their own for these.
         Control::Collective(collective) => step.abstain(collective.name()),
         Control::WaitDependencies => {
-            step.note(
-                "one grid is judged: behind griddepcontrol.wait those ahead of it are taken to be complete",
-            );
+            if step.round().launch.queued.grid == 0 {
+                let text = "behind griddepcontrol.wait the grids ahead of it, which are not judged, are taken to be complete";
+                step.note(text);
+            }
             step.leave(Op::Control(Control::WaitDependencies), Made::default())
         }
         Control::TryCancel { multicast, space, addr, mbarrier } => {

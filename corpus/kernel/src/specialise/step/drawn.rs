@@ -23,7 +23,7 @@ pub(super) fn drawn(step: &mut Executing<'_, '_>, op: &Op) -> Result<bool, Refus
     if !matches!(step.place(*space, &address)?, Place::In(Mem::Param(_) | Mem::Variable(_), _)) {
         return Ok(false);
     }
-    let number = step.warp.here.cta;
+    let number = step.warp.here.in_grid();
     let (before, after) = (Operand::Imm(number.into()), Operand::Imm(i128::from(number) + 1));
     let touch = word(step, *space, &address, ty.bytes())?;
     holds(step, &touch, 0, ty.bytes(), Some(after))?;

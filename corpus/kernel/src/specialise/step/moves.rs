@@ -192,7 +192,7 @@ fn parameter(step: &Executing<'_, '_>, at: u64, size: u64) -> Val {
             actual.number(index, within, size).map_or(Val::Unknown(Why::Param(index, within)), Val::same)
         }
         None if step.round().kernel.params[n].pointer && inside == 0 && size == 8 => {
-            Val::Based(Base::Param(index), Lanes::Same(0))
+            Val::Based(Base::Param(step.round().launch.queued.memory(index)), Lanes::Same(0))
         }
         None => Val::Unknown(Why::Param(index, within)),
     }

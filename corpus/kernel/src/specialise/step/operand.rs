@@ -89,7 +89,7 @@ impl Executing<'_, '_> {
                 Val::same(u64::from(self.warp.here.rank) << RANK_SHIFT | at)
             }
             (Some(_), Some(at)) => Val::same(at),
-            _ => Val::Based(Base::Variable(symbol), Lanes::Same(0)),
+            _ => Val::Based(Base::Variable(self.round().launch.queued.variable(symbol)), Lanes::Same(0)),
         }
     }
 

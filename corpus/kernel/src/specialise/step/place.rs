@@ -45,7 +45,7 @@ impl Executing<'_, '_> {
         }
         let Val::Unknown(Why::Loaded(_) | Why::Computed(_) | Why::Ticket { .. }) = value else { return None };
         let (mem, start, end) = *self.regions().of.get(&self.state.pc)?;
-        let mem = self.round().launch.actual.memory(mem);
+        let mem = self.round().launch.memory(mem);
         let own = if mem.cta().is_some() { Mem::Shared(self.warp.here.cta) } else { mem };
         Some((own, start, end))
     }

@@ -140,7 +140,8 @@ fn quoted(answer: &Answer, number: u32) -> String {
     let shown: String = line.text.chars().take(SHOWN).collect();
     let dots = if shown.len() < line.text.len() { " .." } else { "" };
     let origin = line.source.as_ref().map_or(String::new(), |s| format!("         | {}\n", s.text()));
-    format!("    {number:4} | {shown}{dots}\n{origin}")
+    let file = line.file.as_ref().map_or(String::new(), |f| format!("         | {}:{}\n", f.file, f.line));
+    format!("    {number:4} | {shown}{dots}\n{file}{origin}")
 }
 
 /// `P0 line 7 and P1 line 12`

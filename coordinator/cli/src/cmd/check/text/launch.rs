@@ -1,7 +1,7 @@
 //! The launch that a verdict is about, and how much of the kernel it runs.
 
 use super::findings::joined;
-use moire_verdict::kernel::{AnyData, Covered, Launched, Looped, Statement, Taken, Uncovered};
+use moire_verdict::kernel::{AnyData, Covered, Launched, Looped, Shared, Statement, Taken, Uncovered};
 
 /// Most lines of one kind; JSON has all.
 const LISTED: usize = 12;
@@ -10,26 +10,19 @@ const BUT: &str = " but by another launch that is clean";
 
 /// The launch, and what is taken for granted.
 pub(crate) fn text(launch: &Launched, taken: &[Taken]) -> String {
-    let mut words = vec![format!("grid {}", launch.grid.text())];
-    words.extend(launch.cluster.iter().map(|s| format!("cluster {}", s.text())));
-    words.extend(launch.block.iter().map(|s| format!("block {}", s.text())));
-    words.extend(launch.params.iter().map(|p| p.text()));
-    let mut out = format!("  launch of {}: {}\n", launch.entry, words.join(", "));
+    let mut out = launched("launch of", launch);
+    out.extend(launch.then.iter().map(|then| launched(&format!("grid {} is", then.number), then)));
     if launch.assumed {
         out += &format!("    repeat with: {}\n", launch.command);
     }
     let one = if launch.cluster.is_some() { "one cluster" } else { "one tile block" };
     out.extend(launch.alone.iter().map(|why| format!("    {one} only: {why}\n")));
-    for param in launch.params.iter().filter(|p| p.origin.is_assumed()) {
-        let place = param.place();
-        let says =
-            |decides| format!("    assumed: parameter {place} = {}, which decides {decides}\n", param.value);
-        out.extend(param.decides.iter().map(says));
-    }
+    out.extend(launch.all().map(assumed));
     for other in launch.smaller.iter().chain(&launch.more) {
         out += &format!("    {}: {}\n", other.verdicts.line(), other.command);
     }
-    let loops = launch.coverage.iter().flat_map(|c| &c.loops).filter(|l| l.counts());
+    let loops =
+        launch.all().filter_map(|l| l.coverage.as_ref()).flat_map(|c| &c.loops).filter(|l| l.counts());
     let loops: Vec<String> = loops.map(trips).collect();
     if !loops.is_empty() {
         out += &format!("    trip counts: {}\n", brief(&loops));
@@ -38,12 +31,38 @@ pub(crate) fn text(launch: &Launched, taken: &[Taken]) -> String {
     out.extend(launch.parts.iter().filter(|p| p.len() > 1).map(|p| alike(p)));
     out.extend(launch.any_data.iter().map(any_data));
     for Taken { line, text } in taken.iter().take(LISTED) {
-        let place = if *line > 0 { format!("line {line}: ") } else { String::new() };
+        let named = *line == 0 || text.starts_with(&format!("line {line} "));
+        let place = if named { String::new() } else { format!("line {line}: ") };
         out += &format!("    taken for granted: {place}{text}\n");
     }
     let more = taken.len().saturating_sub(LISTED);
     if more > 0 {
         out += &format!("    taken for granted: {more} more, see --format json\n");
+    }
+    out
+}
+
+/// A launch with its sizes and parameters.
+fn launched(head: &str, launch: &Launched) -> String {
+    let mut words = vec![format!("grid {}", launch.grid.text())];
+    words.extend(launch.cluster.iter().map(|s| format!("cluster {}", s.text())));
+    words.extend(launch.block.iter().map(|s| format!("block {}", s.text())));
+    words.extend(launch.params.iter().map(|p| p.text()));
+    let same = |s: &Shared| format!("parameter {} is parameter {} of grid {}", s.index, s.of, s.grid);
+    words.extend(launch.same.iter().map(same));
+    format!("  {head} {}: {}\n", launch.entry, words.join(", "))
+}
+
+/// Which values of parameters are assumed, and what they decide.
+fn assumed(launch: &Launched) -> String {
+    let mut out = String::new();
+    for param in launch.params.iter().filter(|p| p.origin.is_assumed()) {
+        let place = param.place();
+        let of = if launch.number > 0 { format!("{}:", launch.number) } else { String::new() };
+        let says = |decides| {
+            format!("    assumed: parameter {of}{place} = {}, which decides {decides}\n", param.value)
+        };
+        out.extend(param.decides.iter().map(says));
     }
     out
 }
@@ -77,7 +96,9 @@ fn missing(missing: &Uncovered) -> String {
 }
 
 /// What of the kernel the launch does not run.
-pub(super) fn covered(covered: &Covered) -> String {
+pub(super) fn covered(launch: &Launched) -> String {
+    let Some(covered) = &launch.coverage else { return String::new() };
+    let grid = if launch.number > 0 { format!(" of grid {}", launch.number) } else { String::new() };
     let classes = [
         ("synchronising instructions", &covered.synchronising),
         ("stores", &covered.stores),
@@ -90,7 +111,7 @@ pub(super) fn covered(covered: &Covered) -> String {
         return String::new();
     }
     let of = covered.of.as_ref().map_or(String::new(), |command| format!(" by {command}"));
-    let mut out = format!("  coverage: {} reached{of}\n", counts.join(", "));
+    let mut out = format!("  coverage{grid}: {} reached{of}\n", counts.join(", "));
     for one in covered.uncovered.iter().take(LISTED) {
         out += &format!("    not covered: {}\n", missing(one));
     }

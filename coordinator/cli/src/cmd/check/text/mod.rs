@@ -11,6 +11,7 @@ use moire_explore::Bound;
 use moire_explore::judge::Verdict;
 use moire_verdict::answer::{Answer, Descended, Part, Visited};
 use moire_verdict::door::Answered;
+use moire_verdict::kernel::Launched;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) use findings::{places, relied};
@@ -64,8 +65,8 @@ fn scope(answer: &Answer) -> String {
             out.extend(taken.map(|t| format!("  taken for granted: line {}: {}\n", t.line, t.text)));
         }
     }
-    let covered = answer.launch.iter().filter_map(|l| l.coverage.as_ref());
-    out.extend(covered.filter(|_| !answer.verdicts.has_finding()).map(launch::covered));
+    let quiet = answer.launch.iter().filter(|_| !answer.verdicts.has_finding());
+    out.extend(quiet.flat_map(Launched::all).map(launch::covered));
     out
 }
 
