@@ -36,8 +36,8 @@ pub enum ToolError {
     /// It does not compile for GPUs of NVIDIA.
     #[error("it has no target nvptx64")]
     NoTarget,
-    /// It does not even compile an empty text: headers or parts of it are missing.
-    #[error("it compiles nothing: {0}")]
+    /// It does not even read an empty text: its headers are missing.
+    #[error("it reads nothing: {0}")]
     Nothing(#[from] crate::failure::Failure),
     /// A part that it needs is missing.
     #[error("`{what}` is not beside it: pip install {wheel} of the same release")]

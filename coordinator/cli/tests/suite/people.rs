@@ -195,7 +195,8 @@ fn a_campaign_that_was_left_waits_to_be_asked() {
     let args = ["fuzz", "--for", "1s", "--workers", "1", "--store", "s", "--oracle", "self"];
     let (code, out, err) = said(here.path(), &args);
     assert!(matches!(code, 0 | 11), "{out}{err}");
-    assert_eq!(code == 11, out.contains("are not verified"), "{out}");
+    let open = ["are not verified", "no program was judged"].iter().any(|words| out.contains(words));
+    assert_eq!(code == 11, open, "{out}");
     {
         let server = Server::start(here.path());
         let list = said(here.path(), &["campaign", "list", "--coordinator", &server.1]).1;
@@ -218,15 +219,17 @@ fn a_campaign_that_was_left_waits_to_be_asked() {
 fn a_run_that_names_no_stream_has_all_languages() {
     let here = folder(&[]);
     let args = ["fuzz", "--programs", "20", "--workers", "2", "--store", "s"];
-    // With a compiler of Tile IR at hand it may find something.
+    // With compilers at hand it may find something.
     let (code, out, err) = said(here.path(), &args);
     assert!(matches!(code, 0 | 10), "{out}{err}");
+    let compilers = out.contains("campaign fuzz-source-1-");
     for stream in ["mixed", "tensor", "tile-ir"] {
         assert!(out.contains(&format!("campaign fuzz-{stream}-1-")), "{stream}: {out}");
     }
     let all: Vec<&str> = out.split("in all:\n").nth(1).unwrap().lines().collect();
-    assert_eq!(all.len(), 3, "{out}");
-    assert!(all[0].starts_with("  mixed    12 programs, "), "{out}");
+    assert_eq!(all.len(), if compilers { 4 } else { 3 }, "{out}");
+    let mixed = if compilers { 5 } else { 12 };
+    assert!(all[0].starts_with(&format!("  mixed    {mixed} programs, ")), "{out}");
     assert!(!out.contains("model-pair difference"), "{out}");
     assert_eq!(said(here.path(), &["report", "--store", "s", "--out", "page"]).0, 0);
     let summary = std::fs::read_to_string(here.path().join("page/summary.md")).unwrap();

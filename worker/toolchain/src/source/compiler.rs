@@ -148,10 +148,18 @@ impl Compiler {
         let path = fs::canonicalize(path).map_err(folder)?;
         let out = Compiler { kind, path, version, limits: Limits::default(), memory: MAX_MEMORY };
         if kind == Kind::Nvcc {
-            // Its headers come in wheels of their own.
-            out.compile(&kind.text(&[]), &out.usual())?;
+            out.has_headers()?;
         }
         Ok(out)
+    }
+
+    /// Whether it reads its own headers, which come in wheels of their own.
+    fn has_headers(&self) -> Result<(), Failure> {
+        let folder = tempfile::Builder::new().prefix("moire-source").tempdir().map_err(RunError::Start)?;
+        fs::write(folder.path().join(self.kind.file()), "").map_err(RunError::Start)?;
+        let mut command = Command::new(&self.path);
+        command.args(["-E", "-o", "module.ii", self.kind.file()]).current_dir(folder.path());
+        judge(&run(command, self.limits)?)
     }
 
     /// The same compiler with other limits on each run; `memory` is in bytes.
