@@ -72,3 +72,29 @@ fn words_that_decide_places_need_not_be_alike() {
     two("0[4]=3", (10, "race"));
     two("0[4]=4", (0, "clean"));
 }
+
+#[test]
+fn words_that_are_alike_hide_nothing() {
+    let why = "abstained(words that are assumed to be alike and need not be";
+    // One thread, or one warp, may make fewer rounds than the others.
+    answers("words-lane.ptx", &[], (11, why), &[LENGTHS]);
+    answers("words-warp.ptx", &[], (11, why), &[LENGTHS]);
+    let two = |a, b| answers("words-warp.ptx", &["--param", "0[0]=2", "--param", a], b, &[]);
+    two("0[4]=2", (11, "bounded(coverage)"));
+    two("0[4]=1", (10, "race"));
+    // Two CTAs may store to one row.
+    answers("words-far.ptx", &["--grid", "2", "--param", "0[]=1"], (11, why), &[]);
+    let two = |a, b| answers("words-far.ptx", &["--grid", "2", "--param", "0[0]=3", "--param", a], b, &[]);
+    two("0[4]=3", (0, "clean"));
+    two("0[4]=2", (10, "race"));
+}
+
+#[test]
+fn words_are_data_where_kernels_come_one_after_another() {
+    let args = ["--then", "words-row.ptx", "--param", "1:0=0:1", "--param", "0[]=1"];
+    let (code, out) = check("words-length.ptx", &args);
+    assert!(
+        code == Some(2) && out.contains("a word behind a pointer has no value with --then"),
+        "{code:?} {out}"
+    );
+}

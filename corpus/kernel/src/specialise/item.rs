@@ -5,7 +5,7 @@ use super::known::value::Base;
 use super::practice::Practice;
 use super::registers::Resize;
 use super::touch::{Kind, Mem, Touch};
-use super::word::{Bytes, Pointer, Told};
+use super::word::{Bytes, Common, Pointer, Told};
 use moire_program::ir::{Op, Operand, Reg, Scope};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -285,6 +285,8 @@ pub(crate) struct Trace {
     pub(crate) fixed: BTreeSet<Bytes>,
     /// Bytes of shared memory into which it has put words of global memory: CTA, first byte, end, and the pointers.
     pub(crate) told: BTreeMap<(u32, u32, u32), Told>,
+    /// What it does with words that are assumed to be alike.
+    pub(crate) common: Common,
     /// Where the answers of its `clusterlaunchcontrol.try_cancel` go, in order: CTA and address of the answer, address of the mbarrier.
     pub(crate) asks: Vec<(u32, u64, u64)>,
     /// A line with an address in tensor memory that is a number (`columns`).

@@ -447,7 +447,9 @@ fn closed(
     reserve = reserve.or_else(|| queue::promises(grids, &of, &traces));
     reserve = reserve.or_else(|| queue::passes(grids, &of, &traces));
     reserve = reserve.or_else(|| queue::strangers(grids, &of, &traces));
+    let alike: Vec<_> = traces.iter_mut().map(|t| std::mem::take(&mut t.common)).collect();
     let residue = residue(&places, traces)?;
+    reserve = reserve.or_else(|| words::uneven(&places, &residue.items, &alike));
     notes.extend(taken(grids, &residue.items));
     notes.extend(queue::starts(grids));
     let behind = resident::waits_behind(&places, &residue.items);

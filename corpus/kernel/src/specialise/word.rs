@@ -15,6 +15,24 @@ pub struct Word {
     pub at: Option<u64>,
 }
 
+/// How a warp comes to a word with the number of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Way {
+    /// It loads it.
+    Read,
+    /// It copies it into shared memory.
+    Copied,
+    /// It loads it from the shared memory of this CTA.
+    Heard(u32),
+    /// Some of its lanes load it, and others another one.
+    Lanes,
+    /// An access is at a place that it decides, and may be elsewhere with another number.
+    Place,
+}
+
+/// Words with the number of all behind a pointer, in the order in which a warp comes to them, and the first line.
+pub(super) type Common = BTreeMap<(Pointer, Way), (u32, Vec<(Mem, u64)>)>;
+
 /// Bytes of global memory.
 pub(super) type Bytes = (Mem, u64, u64);
 

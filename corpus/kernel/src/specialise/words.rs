@@ -15,18 +15,24 @@
 //! Words that have one number for all may have different ones in truth. So a race at an address that is computed from such a word
 //! is not sure (`loose`), and a box of a tensor map at such a coordinate is one at an unknown coordinate (`boxed`). What they decide
 //! belongs to the coverage, as what a parameter decides (`Met::told`).
+//!
+//! Nor is such a launch clean for sure (`uneven`): threads whose words differ take different ways to a barrier, and rows that are
+//! apart meet. So it is clean only if warps that have something in common come to the same words in the same order, and if one word
+//! decides the places in memory that is written. CTAs that have nothing in common may read words of their own.
 
 use super::actual::Actual;
-use super::item::{Note, Trace};
+use super::item::{Note, Placed, Trace};
 use super::known::depends::Slices;
 use super::known::heap::Heap;
 use super::known::region::{END, pointers, pointing};
-use super::launch::Launch;
+use super::launch::{Here, Launch};
 use super::led::Led;
 use super::promised::{Writes, add, broken, join};
+use super::residual::apart::{groups, uses};
 use super::step::place::SOMEWHERE;
 use super::touch::Mem;
-use super::word::{Bytes, Pointer, Told, Word, join_told};
+use super::word::{Bytes, Common, Pointer, Told, Way, Word, join_told};
+use crate::Refusal;
 use crate::ptx::Kernel;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,16 +121,78 @@ pub(super) fn taken(kernel: &Kernel, led: &Led, traces: &mut [Trace]) -> Vec<Not
     for (pc, more) in traces.iter().flat_map(|t| t.course.told()) {
         join_told(told.entry(*pc).or_default(), more);
     }
-    let alike = |load: &usize| told.get(load).is_some_and(|told| told.values().any(|common| *common));
+    let alike = |load: &usize| told.get(load).into_iter().flatten().filter(|t| *t.1).map(|t| *t.0);
+    let several = several(traces);
     let mut notes = Vec::new();
-    let places = led.places().iter().filter(|(_, (_, loads))| loads.iter().any(alike));
-    for (pc, (shared, _)) in places {
+    for (pc, (shared, loads)) in led.places() {
+        let pointers: BTreeSet<Pointer> = loads.iter().flat_map(alike).collect();
         let line = kernel.body[*pc].line;
-        for trace in traces.iter_mut().filter(|t| t.course.is_reached(*pc)) {
+        let meets = !pointers.is_disjoint(&several) && (*shared || is_written(traces, line));
+        for trace in traces.iter_mut().filter(|t| !pointers.is_empty() && t.course.is_reached(*pc)) {
             trace.loose.insert((line, !shared));
             let text = "words that are assumed to be alike decide where this access is: with others it may be elsewhere";
             notes.push(Note::new(line, text));
+            for pointer in pointers.intersection(&several).filter(|_| meets) {
+                trace.common.entry((*pointer, Way::Place)).or_insert((line, Vec::new()));
+            }
         }
     }
     notes
+}
+
+/// The pointers behind which several words have the number of all.
+fn several(traces: &[Trace]) -> BTreeSet<Pointer> {
+    let mut words: BTreeMap<Pointer, BTreeSet<(Mem, u64)>> = BTreeMap::new();
+    for ((pointer, way), (_, all)) in traces.iter().flat_map(|t| &t.common) {
+        if !matches!(way, Way::Heard(_)) {
+            words.entry(*pointer).or_default().extend(all);
+        }
+    }
+    words.into_iter().filter(|(_, all)| all.len() > 1).map(|(pointer, _)| pointer).collect()
+}
+
+/// Whether some warp writes memory in which an access of this line is.
+fn is_written(traces: &[Trace], line: u32) -> bool {
+    let memory = |mem: Mem| if let Mem::Along(n, ..) = mem { Mem::Param(n) } else { mem };
+    let of = |p: &Placed| uses(&p.item).into_iter().map(|u| (memory(u.0.mem), u.1)).collect::<Vec<_>>();
+    let items = || traces.iter().flat_map(|t| &t.items);
+    let here: BTreeSet<Mem> = items().filter(|p| p.line == line).flat_map(of).map(|u| u.0).collect();
+    items().flat_map(of).any(|(mem, writes)| writes && here.contains(&mem))
+}
+
+/// Why a launch is not clean in which words have the number of all: with others, threads that have something in common may go
+/// different ways, or accesses meet.
+pub(super) fn uneven(places: &[Here], items: &[Vec<Placed>], alike: &[Common]) -> Option<Refusal> {
+    let refusal = |line: u32| {
+        let what = "words that are assumed to be alike and need not be: threads that work together read different ones, or they decide \
+                    where an access is (give each its value)";
+        Refusal::Abstained { what: what.into(), line }
+    };
+    if alike.iter().all(Common::is_empty) {
+        return None;
+    }
+    let sure = |key: &(Pointer, Way)| matches!(key.1, Way::Lanes | Way::Place);
+    let mut all = alike.iter().flatten();
+    let one = all.find(|(key, _)| sure(key)).map(|(_, found)| found.0);
+    one.or_else(|| groups(places, items).iter().find_map(|warps| differ(places, warps, alike))).map(refusal)
+}
+
+/// The line at which one of these warps comes to other words than another one; copies of a CTA are taken together.
+fn differ(places: &[Here], warps: &[usize], alike: &[Common]) -> Option<u32> {
+    let mut all: BTreeMap<(Pointer, Way), BTreeMap<usize, Vec<(Mem, u64)>>> = BTreeMap::new();
+    for warp in warps {
+        for (key, (_, words)) in &alike[*warp] {
+            let copied = key.1 == Way::Copied;
+            let owner = if copied { places[*warp].cta as usize } else { *warp };
+            let own = all.entry(*key).or_default().entry(owner).or_default();
+            own.extend(words);
+            if copied {
+                own.sort_unstable();
+                own.dedup();
+            }
+        }
+    }
+    let differs = |of: &BTreeMap<usize, Vec<(Mem, u64)>>| of.values().collect::<BTreeSet<_>>().len() > 1;
+    let key = all.into_iter().find(|(_, of)| differs(of))?.0;
+    warps.iter().find_map(|warp| alike[*warp].get(&key)).map(|found| found.0)
 }

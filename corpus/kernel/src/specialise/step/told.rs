@@ -8,13 +8,15 @@ use crate::specialise::known::region::END;
 use crate::specialise::known::value::{Lanes, Val, Why, lanes};
 use crate::specialise::led::Led;
 use crate::specialise::touch::Mem;
-use crate::specialise::word::{Pointer, Told, join_told};
+use crate::specialise::word::{Pointer, Told, Way, join_told};
 use moire_program::ir::Ty;
 
 /// A word of the launch.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     pointer: Pointer,
+    /// Its first byte.
+    at: u64,
     /// Its number, and whether it is that of all words behind the pointer.
     number: Option<(u64, bool)>,
 }
@@ -45,9 +47,30 @@ impl<'r> Executing<'_, 'r> {
             }
             self.warp.out.fixed.insert(word);
             let number = round.launch.word(pointer, at, bytes);
-            out.push((lane, Found { pointer: pointer.0, number }));
+            out.push((lane, Found { pointer: pointer.0, at, number }));
         }
         Some(out)
+    }
+
+    /// Notes that the warp comes to a word with the number of all.
+    fn comes_to(&mut self, pointer: Pointer, way: Way, place: (Mem, u64)) {
+        let line = self.line();
+        let (_, all) = self.warp.out.common.entry((pointer, way)).or_insert((line, Vec::new()));
+        if !all.contains(&place) {
+            all.push(place);
+        }
+    }
+
+    /// Notes the words with the number of all that lanes load.
+    fn loaded(&mut self, mem: Mem, found: &[(usize, Found)]) {
+        let common: Vec<Found> =
+            found.iter().map(|f| f.1).filter(|w| w.number.is_some_and(|n| n.1)).collect();
+        for word in &common {
+            self.comes_to(word.pointer, Way::Read, (mem, word.at));
+            if word.at != found[0].1.at {
+                self.comes_to(word.pointer, Way::Lanes, (mem, word.at));
+            }
+        }
     }
 }
 
@@ -76,6 +99,7 @@ pub(super) fn told(
         let found = step.words((mem, &at), bytes).filter(|found| !found.is_empty());
         let Some(found) = found else { return Val::Unknown(Why::Loaded(line)) };
         found.iter().for_each(|(_, word)| step.warp.out.course.tell(pc, &word.told()));
+        step.loaded(mem, &found);
         value(&found, access.ty)
     };
     (0..count as u64).map(&mut element).collect()
@@ -115,6 +139,9 @@ pub(super) fn assumed_alike(step: &Executing<'_, '_>) -> bool {
 pub(super) fn heard(step: &mut Executing<'_, '_>, (cta, at, bytes): (u32, u32, u32)) {
     let told = step.round().heap.told(cta, at, bytes);
     step.warp.out.course.tell(step.state.pc, &told);
+    for (pointer, _) in told.into_iter().filter(|(_, common)| *common) {
+        step.comes_to(pointer, Way::Heard(cta), (Mem::Shared(cta), at.into()));
+    }
 }
 
 /// Tells other warps that what the statement stores in these bytes of shared memory comes from words of the launch, if it does.
@@ -156,6 +183,9 @@ pub(super) fn copied(
         let line = step.line();
         step.warp.out.stores.push(Stored { cta, at, bytes, content, line });
         note(step, (cta, at, bytes), &word.told());
+        if word.number.is_some_and(|n| n.1) {
+            step.comes_to(word.pointer, Way::Copied, (from.0, word.at));
+        }
         mask |= 1 << lane;
     }
     mask
