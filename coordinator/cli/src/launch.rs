@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use moire_console::input::read_file;
-use moire_kernel::specialise::COMPARISONS;
+use moire_kernel::specialise::{COMPARISONS, Word};
 use moire_verdict::kernel::{Behind, Supposed, Wanted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -27,9 +27,10 @@ pub(crate) struct LaunchArgs {
     #[arg(long, value_name = "X[,Y,Z]", value_parser = numbered_shape)]
     pub(crate) cluster: Vec<(usize, [u32; 3])>,
     /// The value of a parameter, from 0 on, or of a field of one that is a structure, from its first byte (repeatable); pointers
-    /// and tensor maps need none, and others get one that lets more of the kernel run. Behind --then, 1:0=0:2: the pointer or
-    /// tensor map 0 of kernel 1 is parameter 2 of kernel 0, the first
-    #[arg(long = "param", value_name = "INDEX[+BYTE]=VALUE", value_parser = param)]
+    /// and tensor maps need none, and others get one that lets more of the kernel run. '5[8]=3': the word of global memory that
+    /// starts 8 bytes behind pointer 5 and is only read; '5[]=3': all words there that get no value of their own. Behind --then,
+    /// 1:0=0:2: the pointer or tensor map 0 of kernel 1 is parameter 2 of kernel 0, the first
+    #[arg(long = "param", value_name = "INDEX[+BYTE][[BYTE]]=VALUE", value_parser = param)]
     pub(crate) params: Vec<Param>,
     /// What is assumed of a parameter that gets no value, for example 'K % 64 == 0' or '7 >= 2' (repeatable): only launches for which
     /// it holds are chosen. The parameter is its position or its name in the module; numbers have no sign
@@ -52,6 +53,8 @@ pub(crate) struct Param {
     index: u16,
     /// First byte of a field.
     at: Option<u32>,
+    /// Words behind it: the first byte of one, or all.
+    behind: Option<Option<u64>>,
     value: Given,
 }
 
@@ -116,9 +119,9 @@ fn kernel(out: &mut Wanted, number: usize) -> &mut Wanted {
 
 /// Notes what a parameter is.
 fn given(out: &mut Wanted, param: &Param) -> Result<()> {
-    let Param { of, index, at, value } = *param;
+    let Param { of, index, at, behind, value } = *param;
     if let Given::Same(grid, parameter) = value {
-        let Some(n) = of.checked_sub(1).filter(|_| grid <= of && at.is_none()) else {
+        let Some(n) = of.checked_sub(1).filter(|_| grid <= of && at.is_none() && behind.is_none()) else {
             bail!("a parameter is one of a kernel ahead of its own, or of itself: 1:0=0:2");
         };
         let same = out.then[n].same.insert(index, (grid, parameter)).is_some();
@@ -130,11 +133,12 @@ fn given(out: &mut Wanted, param: &Param) -> Result<()> {
     let Given::Number(value) = value else { return Ok(()) };
     let shared = of.checked_sub(1).is_some_and(|n| out.then[n].same.contains_key(&index));
     let wanted = kernel(out, of);
-    let old = match at {
-        Some(at) => wanted.fields.insert((index, at), value),
-        None => wanted.params.insert(index, value),
+    let old = match (at, behind) {
+        (at, Some(word)) => wanted.words.insert(Word { pointer: (index, at.unwrap_or(0)), at: word }, value),
+        (Some(at), None) => wanted.fields.insert((index, at), value),
+        (None, None) => wanted.params.insert(index, value),
     };
-    if old.is_some() || shared && at.is_none() {
+    if old.is_some() || shared && at.is_none() && behind.is_none() {
         bail!("a parameter is given twice");
     }
     Ok(())
@@ -182,7 +186,7 @@ fn shape(text: &str) -> Result<[u32; 3]> {
     Ok(out)
 }
 
-/// `3=256`, `3=0x100`, `3+8=256`, `1:3=256`, `1:0=0:2`
+/// `3=256`, `3=0x100`, `3+8=256`, `3[4]=256`, `3[]=256`, `1:3=256`, `1:0=0:2`
 fn param(text: &str) -> Result<Param> {
     let wrong = || anyhow!("`{text}` is no parameter; write INDEX=VALUE, for example 2=256 or 2=0x100");
     let (index, value) = text.split_once('=').ok_or_else(wrong)?;
@@ -193,12 +197,18 @@ fn param(text: &str) -> Result<Param> {
     };
     let same =
         || value.split_once(':').and_then(|(n, at)| Some(Given::Same(n.parse().ok()?, at.parse().ok()?)));
+    let (index, behind) = match index.trim().strip_suffix(']').map(|left| left.split_once('[')) {
+        Some(Some((index, ""))) => (index, Some(None)),
+        Some(Some((index, at))) => (index, Some(Some(at.trim().parse().map_err(|_| wrong())?))),
+        Some(None) => return Err(wrong()),
+        None => (index, None),
+    };
     let (index, at) = match index.split_once('+') {
         Some((index, at)) => (index, Some(at.trim().parse().map_err(|_| wrong())?)),
         None => (index, None),
     };
     let index = index.trim().parse().map_err(|_| wrong())?;
-    Ok(Param { of, index, at, value: number.map(Given::Number).or_else(same).ok_or_else(wrong)? })
+    Ok(Param { of, index, at, behind, value: number.map(Given::Number).or_else(same).ok_or_else(wrong)? })
 }
 
 /// `7 % 64 == 0`, `K >= 2`, `3+8 != 0x10`
@@ -245,11 +255,19 @@ mod tests {
         assert_eq!(shape("8").unwrap(), [8, 1, 1]);
         assert_eq!(shape("8,4").unwrap(), [8, 4, 1]);
         assert!(shape("8,0").is_err() && shape("1,1,1,1").is_err() && shape("x").is_err());
-        assert_eq!(param("3=0x10").unwrap(), Param { of: 0, index: 3, at: None, value: Given::Number(16) });
-        assert_eq!(param("3=-1").unwrap().value, Given::Number(u64::MAX));
-        assert_eq!(param("3+8=1").unwrap().at, Some(8));
-        let same = Param { of: 1, index: 0, at: None, value: Given::Same(0, 2) };
+        let number =
+            |index, value| Param { of: 0, index, at: None, behind: None, value: Given::Number(value) };
+        assert_eq!(param("3=0x10").unwrap(), number(3, 16));
+        assert_eq!(param("3=-1").unwrap(), number(3, u64::MAX));
+        assert_eq!(param("3+8=1").unwrap(), Param { at: Some(8), ..number(3, 1) });
+        let same = Param { of: 1, value: Given::Same(0, 2), ..number(0, 0) };
         assert_eq!(param("1:0=0:2").unwrap(), same);
+        let word = |behind| Param { behind: Some(behind), ..number(3, 1) };
+        assert_eq!(param("3[4]=1").unwrap(), word(Some(4)));
+        assert_eq!(param("3[]=1").unwrap(), word(None));
+        assert_eq!(param("3+8[]=1").unwrap(), Param { at: Some(8), ..word(None) });
+        assert_eq!(param("1:3[]=1").unwrap(), Param { of: 1, ..word(None) });
+        assert!(param("3[x]=1").is_err() && param("3]=1").is_err() && param("3[4=1").is_err());
         assert_eq!(numbered_shape("2:8").unwrap(), (2, [8, 1, 1]));
         assert_eq!(numbered_supposed("1:K >= 2").unwrap().1.parameter, "K");
         assert!(

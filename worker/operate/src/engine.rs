@@ -159,7 +159,8 @@ impl<'a> Engine<'a> {
 
     fn add(&mut self, finding: Finding) {
         debug_assert!(!finding.text.is_empty(), "a finding says what it is");
-        if self.findings.len() < FINDINGS {
+        let new = || self.findings.iter().all(|f| f.kind != finding.kind);
+        if self.findings.len() < FINDINGS || new() {
             self.findings.insert(finding);
         }
     }

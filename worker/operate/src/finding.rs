@@ -117,5 +117,5 @@ impl Stop {
     }
 }
 
-/// Most findings that are kept: the first ones say what is wrong.
+/// Most findings that are kept, but for the first one of each kind: the first ones say what is wrong.
 pub(crate) const FINDINGS: usize = 256;

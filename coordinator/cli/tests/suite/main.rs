@@ -38,3 +38,4 @@ mod replayed;
 mod said;
 mod spread;
 mod stream;
+mod words;

@@ -173,6 +173,11 @@ impl What {
             What::Branch { .. } | What::Table { .. } | What::Exit => false,
         }
     }
+
+    /// Whether it reads where its CTA is along the third axis.
+    pub fn reads_third_axis(&self) -> bool {
+        matches!(self, What::Plain(instr) if reads(instr, |s| matches!(s, Special::Ctaid(2))))
+    }
 }
 
 fn numbers(instr: &Instr) -> bool {
@@ -181,10 +186,15 @@ fn numbers(instr: &Instr) -> bool {
 
 /// Whether an instruction reads which CTA or cluster it is in.
 fn names(instr: &Instr) -> bool {
+    reads(instr, |s| matches!(s, Special::Ctaid(_) | Special::Clusterid(_)))
+}
+
+/// Whether an instruction reads such a special register.
+fn reads(instr: &Instr, such: impl Fn(Special) -> bool) -> bool {
     let mut found = false;
     instr.each(&mut |seen| {
         if let Value::Special(named) = *seen.value {
-            found |= matches!(named.into(), Special::Ctaid(_) | Special::Clusterid(_));
+            found |= such(named.into());
         }
     });
     found

@@ -12,8 +12,8 @@ use super::goals::{Goal, Goals};
 use super::known::depends::Depends;
 use super::known::strides::strides;
 use super::launch::Launch;
-use super::need::Need;
-use super::sweep::{set, value};
+use super::need::{Need, placed};
+use super::word::{Pointer, Word};
 use super::{STEPS, survey};
 use crate::ptx::Kernel;
 use std::collections::{BTreeMap, BTreeSet};
@@ -87,6 +87,8 @@ pub struct Found {
 enum Varied {
     /// A parameter, with its first byte.
     Param(u16, u32),
+    /// The words behind a pointer.
+    Words(u16, u32),
     /// The grid along an axis.
     Axis(usize),
     /// The threads of a CTA.
@@ -112,7 +114,9 @@ pub struct Cover<'k> {
     bases: Vec<Launch>,
     /// Parameters that may be varied.
     params: BTreeSet<(u16, u32)>,
-    /// Those of them that are pointers: they may be null.
+    /// Pointers behind which words may be varied.
+    words: BTreeSet<Pointer>,
+    /// Those of `params` that are pointers: they may be null.
     pointers: BTreeSet<(u16, u32)>,
     grid: bool,
     block: bool,
@@ -125,7 +129,7 @@ pub struct Cover<'k> {
 }
 
 /// A launch, as far as it is varied.
-type Key = ([u32; 3], [u32; 3], BTreeMap<u16, u64>, BTreeMap<(u16, u32), u64>);
+type Key = ([u32; 3], [u32; 3], BTreeMap<u16, u64>, BTreeMap<(u16, u32), u64>, Option<BTreeMap<Word, u64>>);
 
 impl<'k> Cover<'k> {
     /// A search among the launches that differ from these in what is free.
@@ -135,7 +139,9 @@ impl<'k> Cover<'k> {
         free: &Free,
         choosing: bool,
     ) -> Self {
-        let numbers: BTreeSet<(u16, u32)> = free.needs.iter().map(|n| (n.index, n.at)).collect();
+        let needs =
+            |behind: bool| free.needs.iter().filter(move |n| n.behind == behind).map(|n| (n.index, n.at));
+        let numbers: BTreeSet<(u16, u32)> = needs(false).collect();
         let given = |index: u16| {
             bases
                 .iter()
@@ -152,6 +158,7 @@ impl<'k> Cover<'k> {
             goals,
             bases,
             params: numbers.union(&pointers).copied().collect(),
+            words: needs(true).collect(),
             pointers,
             grid: free.grid,
             block: free.block,
@@ -206,7 +213,7 @@ impl<'k> Cover<'k> {
     /// parameter, and none of its small values does it. A guard whose numbers are small mostly repeats itself beyond twice
     /// their sum.
     pub fn impossible(&mut self, goal: Goal, met: &Met) -> Option<Impossible> {
-        if self.excluded(goal, met) {
+        if self.goals.depends(goal, met).reads().next().is_none() && self.excluded(goal, met) {
             let why = "in the launches for which what is assumed holds; without it, another launch does";
             return Some(Impossible::Tried(why.to_owned()));
         }
@@ -217,6 +224,10 @@ impl<'k> Cover<'k> {
             return None;
         }
         let depends = self.goals.depends(goal, met);
+        // Other words may do it one by one.
+        if depends.reads().next().is_some() {
+            return None;
+        }
         let params = depends.params.iter().map(|p| Varied::Param(p.0, p.1));
         let axes = (0..3).filter(|n| depends.axes[*n]).map(Varied::Axis);
         match params.chain(axes).collect::<Vec<_>>().as_slice() {
@@ -284,10 +295,10 @@ impl<'k> Cover<'k> {
         let last = sum.saturating_mul(2).saturating_add(2);
         let (free, first, most, of) = match part {
             Varied::Param(index, at) => {
-                let place = if at == 0 { index.to_string() } else { format!("{index}+{at}") };
+                let place = placed((index, at));
                 (self.params.contains(&(index, at)), 0, EXHAUSTED, format!("parameter {place}"))
             }
-            Varied::Block => (false, 0, 0, String::new()),
+            Varied::Words(..) | Varied::Block => (false, 0, 0, String::new()),
             Varied::Axis(n) => (
                 self.grid,
                 1,
@@ -307,7 +318,7 @@ impl<'k> Cover<'k> {
     /// value with which rows may overlap, a pointer is null, or a number is one of the large ones.
     pub fn doubt(&self, launch: &Launch) -> Option<&'static str> {
         let any = |all: &BTreeSet<(u16, u32)>, is: &dyn Fn(u64) -> bool| {
-            let value = |field: &(u16, u32)| value(self.kernel, launch, &need(*field));
+            let value = |field: &(u16, u32)| launch.value(self.kernel, *field);
             all.intersection(&self.params).filter_map(value).any(is)
         };
         if any(&self.strides, &|v| v < LENGTHS[0]) {
@@ -319,23 +330,32 @@ impl<'k> Cover<'k> {
         self.is_far(launch).then_some("a parameter may be too large, or negative")
     }
 
-    /// The parameter that is 0, if it may be varied, and whether addresses are computed from it. None if there are several.
-    pub fn empty(&self, launch: &Launch) -> Option<((u16, u32), bool)> {
-        let empty = |field: &&(u16, u32)| value(self.kernel, launch, &need(**field)) == Some(0);
-        let mut all = self.params.difference(&self.pointers).filter(empty);
-        let one = *all.next()?;
-        all.next().is_none().then_some((one, self.strides.contains(&one)))
+    /// The parameter that is 0, if it may be varied, or behind which words are 0, and whether addresses are computed from it. None
+    /// if there are several.
+    pub fn empty(&self, launch: &Launch) -> Option<(String, bool)> {
+        let empty = |need: &Need| launch.found(self.kernel, need) == Some(0);
+        let mut all =
+            self.varied().filter(|n| n.behind || !self.pointers.contains(&(n.index, n.at))).filter(empty);
+        let one = all.next()?;
+        let row = !one.behind && self.strides.contains(&(one.index, one.at));
+        all.next().is_none().then(|| (one.place(), row))
     }
 
-    /// Whether a parameter has one of the large values.
+    /// All that may be varied and has a value.
+    fn varied(&self) -> impl Iterator<Item = Need> {
+        let params = self.params.iter().map(|p| Need::of(*p));
+        params.chain(self.words.iter().map(|p| Need::behind(*p)))
+    }
+
+    /// Whether a parameter, or a word, has one of the large values.
     fn is_far(&self, launch: &Launch) -> bool {
-        let value = |field: &(u16, u32)| value(self.kernel, launch, &need(*field));
-        self.params.iter().filter_map(value).any(|v| FAR.contains(&v))
+        self.varied().filter_map(|need| launch.found(self.kernel, &need)).any(|v| FAR.contains(&v))
     }
 
     /// Surveys a launch, unless that has been done.
     fn survey(&mut self, launch: Launch) -> Option<usize> {
-        let key = (launch.grid, launch.block, launch.params.clone(), launch.fields.clone());
+        let (params, fields) = (launch.params.clone(), launch.fields.clone());
+        let key = (launch.grid, launch.block, params, fields, launch.words.clone());
         if let Some(known) = self.seen.get(&key) {
             return *known;
         }
@@ -364,9 +384,11 @@ impl<'k> Cover<'k> {
         }
         let params =
             depends.params.iter().filter(|p| self.params.contains(p)).map(|p| Varied::Param(p.0, p.1));
+        let words = self.words_of(&depends, met).into_iter().map(|p| Varied::Words(p.0, p.1));
         let axes = (0..3).filter(|n| self.grid && depends.axes[*n]).map(Varied::Axis);
         let block = (self.block && depends.thread).then_some(Varied::Block);
         let parts: Vec<(Varied, Vec<u64>)> = params
+            .chain(words)
             .chain(axes)
             .chain(block)
             .map(|part| (part, self.allowed(part, self.values(part, &depends.numbers, goal))))
@@ -398,6 +420,13 @@ impl<'k> Cover<'k> {
         out
     }
 
+    /// The pointers behind which words may be varied that decide something; all of them, where it is not known what does.
+    fn words_of(&self, depends: &Depends, met: &Met) -> BTreeSet<Pointer> {
+        let told: BTreeSet<Pointer> =
+            depends.reads().filter_map(|load| met.told.get(load)).flat_map(|t| t.keys().copied()).collect();
+        if told.is_empty() { self.words.clone() } else { &told & &self.words }
+    }
+
     /// The launch with the least work that comes to where the goal is, of those that were surveyed.
     fn near(&self, goal: Goal) -> Option<&Launch> {
         let comes = |met: &Met| match goal {
@@ -412,14 +441,18 @@ impl<'k> Cover<'k> {
 
     /// Whether it is a parameter that is neither a length nor a pointer.
     fn counts(&self, part: Varied) -> bool {
-        let Varied::Param(index, at) = part else { return false };
+        let (Varied::Param(index, at) | Varied::Words(index, at)) = part else { return false };
+        if matches!(part, Varied::Words(..)) {
+            return true;
+        }
         !self.strides.contains(&(index, at)) && !self.pointers.contains(&(index, at))
     }
 
     fn with(&self, base: &Launch, part: Varied, v: u64) -> Launch {
         let mut launch = base.clone();
         match part {
-            Varied::Param(index, at) => set(self.kernel, &mut launch, &need((index, at)), v),
+            Varied::Param(index, at) => launch = launch.with(self.kernel, (index, at), v),
+            Varied::Words(index, at) => launch = launch.given(self.kernel, &Need::behind((index, at)), v),
             Varied::Axis(n) => {
                 let clusters = u32::try_from(v).unwrap_or(1);
                 launch.grid[n] = launch.cluster[n].saturating_mul(clusters);
@@ -456,7 +489,7 @@ impl<'k> Cover<'k> {
             Varied::Param(index, at) if self.strides.contains(&(index, at)) => {
                 LENGTHS.into_iter().chain(SHORT).collect()
             }
-            Varied::Param(..) => {
+            Varied::Param(..) | Varied::Words(..) => {
                 let block = self.bases.first().map_or([1; 3], |base| base.block);
                 let threads: u64 = block.iter().map(|n| u64::from(*n)).product();
                 let bases = numbers.iter().copied().chain([threads]).filter(|n| *n <= LARGEST);
@@ -500,9 +533,4 @@ fn pairs(one: &[u64], other: &[u64]) -> Vec<(u64, u64)> {
     }
     out.sort_by_key(|p| p.0);
     out.into_iter().map(|(_, v, w)| (v, w)).collect()
-}
-
-/// A parameter as one that needs a value.
-fn need((index, at): (u16, u32)) -> Need {
-    Need { index, at, decides: String::new() }
 }

@@ -8,6 +8,7 @@
 //! not counted.
 
 use super::known::loops::rounds;
+use super::word::{Told, join_told};
 use crate::ptx::{Kernel, Sort, Statement, What, mnemonic as head, sort};
 use moire_isa::kinds::Space as In;
 use moire_program::ir::*;
@@ -108,6 +109,8 @@ pub struct Met {
     /// Loads of words in shared memory that decide something, with the lines that store all of what they read. None if they may
     /// read what is not known.
     pub(super) words: BTreeMap<usize, Option<BTreeSet<u32>>>,
+    /// Loads of words of global memory that have numbers of the launch, or of shared memory into which such words come, with the pointers.
+    pub(super) told: BTreeMap<usize, Told>,
 }
 
 /// What is known of one statement.
@@ -153,6 +156,7 @@ impl Met {
         self.clusters.iter_mut().zip(other.clusters).for_each(|(own, theirs)| *own = theirs.max(*own));
         self.awaits.extend(&other.awaits);
         other.words.iter().for_each(|(pc, lines)| self.word(*pc, lines.clone()));
+        other.told.iter().for_each(|(pc, told)| join_told(self.told.entry(*pc).or_default(), told));
         for (at, (places, wraps)) in &other.awaited {
             let own = self.awaited.entry(*at).or_default();
             own.0.extend(places);
@@ -261,6 +265,22 @@ impl Course {
     /// The load reads what these lines store, or what is not known.
     pub(super) fn word(&mut self, pc: usize, lines: Option<BTreeSet<u32>>) {
         self.met.word(pc, lines);
+    }
+
+    /// The load reads a word of global memory that has a number of the launch.
+    pub(super) fn tell(&mut self, pc: usize, told: &Told) {
+        if !told.is_empty() {
+            join_told(self.met.told.entry(pc).or_default(), told);
+        }
+    }
+
+    /// See [`Met::told`].
+    pub(super) fn told(&self) -> &BTreeMap<usize, Told> {
+        &self.met.told
+    }
+
+    pub(super) fn is_reached(&self, pc: usize) -> bool {
+        self.met.is_reached(pc)
     }
 
     pub(super) fn pass(&mut self, first: usize, passes: u32) {

@@ -187,7 +187,7 @@ impl Goals {
             let branches = matches!(kernel.body[pc].what, What::Branch { .. });
             let depends = slices.of(pc, guard.reg);
             let quiet = if branches { self.quiet(kernel, pc, meets[pc]) } else { None };
-            (!depends.is_data() && !depends.phase)
+            (!depends.data && !depends.phase)
                 .then_some((pc, Guarded { depends, asked: [fails, holds], quiet }))
         };
         (0..kernel.body.len()).filter_map(one).collect()
@@ -225,16 +225,30 @@ impl Goals {
         let guard = |pc: usize| kernel.body[pc].guard.map(|g| slices.of(pc, g.reg));
         let mut all = Depends::default();
         let acts = self.acts.iter().any(|pc| inside.contains(pc));
-        let free: Vec<Depends> = inside
-            .iter()
-            .copied()
-            .filter(|_| acts)
-            .filter(leaves)
-            .filter_map(guard)
-            .filter(Depends::is_free)
-            .collect();
+        let ways: Vec<Depends> =
+            inside.iter().copied().filter(|_| acts).filter(leaves).filter_map(guard).collect();
+        let mut free: Vec<&Depends> = ways.iter().filter(|d| d.is_free()).collect();
+        if free.is_empty() {
+            free = ways.iter().filter(|d| d.is_data() && !d.data && !d.phase).collect();
+        }
         free.iter().for_each(|d| all.join(d));
         (!free.is_empty()).then_some((first, (last, all)))
+    }
+
+    /// Whether a launch decides it, if it is read from memory: all that is read are numbers of the launch.
+    fn decided(depends: &Depends, met: &Met) -> bool {
+        depends.reads().all(|load| met.told.contains_key(load))
+    }
+
+    /// The loops whose count a launch decides, by first statement.
+    fn counted_loops<'g>(
+        &'g self,
+        met: &'g Met,
+    ) -> impl DoubleEndedIterator<Item = (&'g usize, &'g (usize, Depends))> {
+        self.loops.iter().filter(|(_, (_, depends))| {
+            let mut reads = depends.reads().peekable();
+            reads.peek().is_none() || reads.any(|load| met.told.contains_key(load))
+        })
     }
 
     /// Whether all that decides the guard at this place is the same in all launches.
@@ -286,14 +300,14 @@ impl Goals {
         let chooses = chooses.filter(|goal| !self.is_met(*goal, met));
         let goes = self.goes(met, Asked::Always);
         let goes = goes.filter(|g| !matches!(g, Goal::Goes(pc, true) if self.acts.binary_search(pc).is_ok()));
-        let again = self.loops.keys().filter(|first| {
+        let again = self.counted_loops(met).map(|l| l.0).filter(|first| {
             met.passes.get(*first).is_some_and(|passes| *passes < 2) && !met.waits.contains(*first)
         });
         let repeats = again.map(|first| Goal::Repeats(*first));
         let wraps = met
             .awaited
             .iter()
-            .filter(|(_, (places, wraps))| !wraps && self.in_loops(places).next().is_some());
+            .filter(|(_, (places, wraps))| !wraps && self.in_loops(places, met).next().is_some());
         let wraps = wraps.map(|(at, _)| Goal::Wraps(*at));
         let all = runs
             .chain(goes)
@@ -324,7 +338,8 @@ impl Goals {
         let open = |guard: &Guarded| {
             guard.quiet.as_ref().is_none_or(|all| all.iter().any(|pc| !met.is_reached(*pc)))
         };
-        let guards = self.guards.iter().filter(move |(_, guard)| open(guard));
+        let guards = self.guards.iter();
+        let guards = guards.filter(move |(_, guard)| Self::decided(&guard.depends, met) && open(guard));
         guards.flat_map(move |(pc, guard)| {
             let one = move |holds: bool| guard.asked[usize::from(holds)] == asked && met.goes(*pc, !holds);
             [false, true]
@@ -336,8 +351,9 @@ impl Goals {
 
     /// The statements that run in one pass only of a loop that repeats.
     fn again<'g>(&'g self, met: &'g Met) -> impl Iterator<Item = Goal> + 'g {
-        let inner = |pc: usize| {
-            self.loops.range(..=pc).rev().find(|(_, (last, _))| *last >= pc).map(|(first, _)| *first)
+        let inner = move |pc: usize| {
+            let mut around = self.counted_loops(met).rev().filter(|(first, _)| **first <= pc);
+            around.find(|(_, (last, _))| *last >= pc).map(|(first, _)| *first)
         };
         let repeats =
             |first: &usize| met.passes.get(first).is_some_and(|p| *p >= 2) && !met.waits.contains(first);
@@ -348,8 +364,10 @@ impl Goals {
 
     /// The statements in loops that wait for each mbarrier once, where no other one of the same loop waits for one again.
     fn rewaits<'g>(&'g self, met: &'g Met) -> impl Iterator<Item = Goal> + 'g {
-        let inner =
-            |pc: &usize| self.loops.range(..=*pc).rev().find(|(_, (last, _))| last >= pc).map(|l| *l.0);
+        let inner = |pc: &usize| {
+            let mut around = self.counted_loops(met).rev().filter(|(first, _)| *first <= pc);
+            around.find(|(_, (last, _))| last >= pc).map(|l| *l.0)
+        };
         let wrapped: BTreeSet<usize> = met.rewaits.iter().filter_map(inner).collect();
         let places: BTreeSet<usize> = met.awaited.values().flat_map(|a| a.0.iter().copied()).collect();
         let open = |pc: &usize| inner(pc).is_some_and(|first| !wrapped.contains(&first));
@@ -385,28 +403,33 @@ impl Goals {
     }
 
     /// What decides the counts of the loops around these places.
-    fn in_loops<'g>(&'g self, places: &'g BTreeSet<usize>) -> impl Iterator<Item = &'g Depends> {
+    fn in_loops<'g>(
+        &'g self,
+        places: &'g BTreeSet<usize>,
+        met: &'g Met,
+    ) -> impl Iterator<Item = &'g Depends> {
         let around = |first: usize, last: usize| places.range(first..=last).next().is_some();
-        self.loops.iter().filter(move |(first, (last, _))| around(**first, *last)).map(|(_, l)| &l.1)
+        self.counted_loops(met).filter(move |(first, (last, _))| around(**first, *last)).map(|(_, l)| &l.1)
     }
 
     /// What decides whether a goal is met.
     pub(super) fn depends(&self, goal: Goal, met: &Met) -> Depends {
         let mut out = Depends::default();
+        let guard = |pc: usize| self.guards.get(&pc).filter(|g| Self::decided(&g.depends, met));
         match goal {
             Goal::Runs(pc) | Goal::Goes(pc, _) => {
-                self.guards.get(&pc).into_iter().for_each(|g| out.join(&g.depends));
+                guard(pc).into_iter().for_each(|g| out.join(&g.depends));
             }
             Goal::Chooses(pc, _) => self.tables.get(&pc).into_iter().for_each(|t| out.join(&t.1)),
             Goal::Repeats(first) => self.loops.get(&first).into_iter().for_each(|l| out.join(&l.1)),
             Goal::Again(pc, first) => {
-                self.guards.get(&pc).into_iter().for_each(|g| out.join(&g.depends));
+                guard(pc).into_iter().for_each(|g| out.join(&g.depends));
                 self.loops.get(&first).into_iter().for_each(|l| out.join(&l.1));
             }
-            Goal::Rewaits(pc) => self.in_loops(&BTreeSet::from([pc])).for_each(|d| out.join(d)),
+            Goal::Rewaits(pc) => self.in_loops(&BTreeSet::from([pc]), met).for_each(|d| out.join(d)),
             Goal::Wraps(at) => {
                 let places = met.awaited.get(&at).map(|a| a.0.clone()).unwrap_or_default();
-                self.in_loops(&places).for_each(|d| out.join(d));
+                self.in_loops(&places, met).for_each(|d| out.join(d));
             }
             Goal::Meets(axis) => out.axes[axis % 3] = true,
             Goal::Third => out.axes[0] = true,
@@ -418,8 +441,9 @@ impl Goals {
     pub(super) fn all(&self) -> Depends {
         let mut out = Depends::default();
         self.tables.values().filter(|t| !t.1.is_data()).for_each(|t| out.join(&t.1));
-        self.guards.values().for_each(|g| out.join(&g.depends));
-        self.loops.values().for_each(|l| out.join(&l.1));
+        let guards = self.guards.values().map(|g| &g.depends);
+        let all = guards.chain(self.loops.values().map(|l| &l.1));
+        all.filter(|d| !d.is_data()).for_each(|d| out.join(d));
         out
     }
 

@@ -5,8 +5,9 @@ use super::known::value::Base;
 use super::practice::Practice;
 use super::registers::Resize;
 use super::touch::{Kind, Mem, Touch};
+use super::word::{Bytes, Common, Pointer, Told};
 use moire_program::ir::{Op, Operand, Reg, Scope};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A remark about how the kernel was read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -226,6 +227,8 @@ pub(crate) enum Content {
     Allocation,
     /// The value of an ordered or atomic write; only the exploration knows it.
     Held,
+    /// A word of global memory behind this pointer that has no number yet (`words`).
+    Word(Pointer),
     /// Any value.
     Opaque,
 }
@@ -278,6 +281,12 @@ pub(crate) struct Trace {
     pub(crate) ticketed: BTreeSet<(Mem, Handed)>,
     /// The words from which it draws the number of its CTA (`drawn`), with the line: memory, first byte, end.
     pub(crate) drawn: Vec<(Mem, u64, u64, u32)>,
+    /// Words of global memory that have had numbers of the launch, or lack them.
+    pub(crate) fixed: BTreeSet<Bytes>,
+    /// Bytes of shared memory into which it has put words of global memory: CTA, first byte, end, and the pointers.
+    pub(crate) told: BTreeMap<(u32, u32, u32), Told>,
+    /// What it does with words that are assumed to be alike.
+    pub(crate) common: Common,
     /// Where the answers of its `clusterlaunchcontrol.try_cancel` go, in order: CTA and address of the answer, address of the mbarrier.
     pub(crate) asks: Vec<(u32, u64, u64)>,
     /// A line with an address in tensor memory that is a number (`columns`).

@@ -2,8 +2,10 @@
 
 use super::actual::Actual;
 use super::assumed::Assumed;
+use super::need::Need;
 use super::stream::Queued;
 use super::touch::{CTA_BITS, Mem};
+use super::word::Word;
 use crate::Refusal;
 use crate::ptx::Kernel;
 use moire_program::limits::THREADS;
@@ -22,6 +24,8 @@ pub struct Launch {
     pub params: BTreeMap<u16, u64>,
     /// The values of fields of parameters that are structures, by position and first byte.
     pub fields: BTreeMap<(u16, u32), u64>,
+    /// The numbers of words of global memory that decide something, if they are numbers of the launch and no data.
+    pub words: Option<BTreeMap<Word, u64>>,
     /// What is known of the parameters of a launch that happened. Values in `params` and `fields` come before it.
     pub actual: Actual,
     /// What is assumed of parameters. Those that have no value get one for which it holds.
@@ -59,6 +63,7 @@ impl Launch {
             cluster,
             params,
             fields: BTreeMap::new(),
+            words: None,
             actual: Actual::default(),
             assumed: Vec::new(),
             letter: false,
@@ -94,6 +99,27 @@ impl Launch {
         (if is_field(kernel, index) { field() } else { self.params.get(&index) }).copied()
     }
 
+    /// The launch with another value of what is needed.
+    #[must_use]
+    pub fn given(&self, kernel: &Kernel, need: &Need, value: u64) -> Launch {
+        if !need.behind {
+            return self.with(kernel, (need.index, need.at), value);
+        }
+        let mut out = self.clone();
+        let word = Word { pointer: (need.index, need.at), at: None };
+        out.words.get_or_insert_default().insert(word, value);
+        out
+    }
+
+    /// The value of what is needed.
+    pub fn found(&self, kernel: &Kernel, need: &Need) -> Option<u64> {
+        let word = Word { pointer: (need.index, need.at), at: None };
+        match need.behind {
+            true => self.words.as_ref()?.get(&word).copied(),
+            false => self.value(kernel, (need.index, need.at)),
+        }
+    }
+
     pub(super) fn fits(&self, kernel: &Kernel) -> Result<(), Refusal> {
         let refuse = |text: String| Err(Refusal::Launch(text));
         let shape = |s: [u32; 3]| format!("{},{},{}", s[0], s[1], s[2]);
@@ -127,12 +153,14 @@ impl Launch {
         if warps > THREADS as u64 {
             return refuse(format!("{warps} warps are more than {THREADS}; choose a smaller grid"));
         }
-        let mut indices = self.params.keys().copied().chain(self.fields.keys().map(|f| f.0));
+        let words = || self.words.iter().flat_map(|words| words.keys().map(|w| w.pointer));
+        let fields = || self.fields.keys().copied().chain(words());
+        let mut indices = self.params.keys().copied().chain(fields().map(|f| f.0));
         if let Some(index) = indices.find(|i| usize::from(*i) >= kernel.params.len()) {
             return refuse(format!("there is no parameter {index}; the kernel has {}", kernel.params.len()));
         }
-        let outside = |f: &&(u16, u32)| kernel.params[usize::from(f.0)].bytes <= f.1;
-        if let Some((index, at)) = self.fields.keys().find(outside) {
+        let outside = |f: &(u16, u32)| kernel.params[usize::from(f.0)].bytes <= f.1;
+        if let Some((index, at)) = fields().find(outside) {
             return refuse(format!("parameter {index} has no byte {at}"));
         }
         self.as_assumed(kernel)

@@ -46,6 +46,7 @@ mod item;
 pub(crate) mod known;
 mod lanes;
 mod launch;
+mod led;
 mod need;
 mod overlap;
 mod periods;
@@ -63,6 +64,8 @@ mod sweep;
 mod taken;
 mod touch;
 mod warp;
+mod word;
+mod words;
 
 pub use actual::{About, Actual};
 pub use assumed::{Assumed, COMPARISONS};
@@ -72,13 +75,14 @@ pub use every::{Every, decides_addresses, every};
 pub use goals::{Goal, Goals};
 pub use item::Note;
 pub use launch::Launch;
-pub use need::Need;
+pub use need::{Need, placed};
 pub use plan::PERIODS;
 pub use practice::Practice;
 pub use queue::Grid;
 pub use residual::CHOOSER;
 pub use stream::Queued;
 pub use sweep::{Sweep, sweep};
+pub use word::{Pointer, Word};
 
 use crate::Refusal;
 use crate::ptx::{Kernel, Module};
@@ -90,6 +94,7 @@ use known::heap::Heap;
 use known::map::Map;
 use known::region::Regions;
 use launch::Here;
+use led::Led;
 use moire_program::ir::Program;
 use need::{Named, Stopped};
 use plan::Plan;
@@ -322,6 +327,18 @@ struct Known {
     flow: Flow,
     equal: OnceCell<Equal>,
     regions: OnceCell<Regions>,
+    led: OnceCell<Led>,
+}
+
+impl Known {
+    fn new(kernel: &Kernel) -> Self {
+        Known {
+            flow: Flow::new(kernel),
+            equal: OnceCell::new(),
+            regions: OnceCell::new(),
+            led: OnceCell::new(),
+        }
+    }
 }
 
 /// Runs every warp ahead, in rounds until no warp stores anything new.
@@ -332,12 +349,12 @@ fn ahead(
     Reading { choosing, counting, drawing, plan, stored }: Reading<'_>,
 ) -> Result<Ahead, Refusal> {
     grids.iter().try_for_each(|g| g.launch.fits(g.kernel))?;
-    let known =
-        |g: &Grid<'_>| Known { flow: Flow::new(g.kernel), equal: OnceCell::new(), regions: OnceCell::new() };
-    let known: Vec<Known> = grids.iter().map(known).collect();
+    let known: Vec<Known> = grids.iter().map(|g| Known::new(g.kernel)).collect();
     let maps: Vec<Map> = grids.iter().map(|g| Map::new(g.kernel)).collect();
     let places: Vec<Here> = grids.iter().flat_map(|g| g.launch.warps()).collect();
     let mut heap = stored.map_or_else(Heap::default, |stored| stored.borrow().clone());
+    let told = grids.iter().any(|g| g.launch.words.is_some());
+    let mut unset = false;
     for round in 0..ROUNDS {
         let mut next = Heap::default();
         let mut traces = Vec::new();
@@ -350,6 +367,7 @@ fn ahead(
                 flow: &known[n].flow,
                 equal: &known[n].equal,
                 regions: &known[n].regions,
+                led: &known[n].led,
                 launch: &grids[n].launch,
                 map: &maps[n],
                 heap: &heap,
@@ -358,6 +376,7 @@ fn ahead(
                 choosing,
                 counting,
                 drawing,
+                unset,
                 plan,
             };
             let trace = run(&round, here.clone())?;
@@ -365,6 +384,12 @@ fn ahead(
             notes.extend(trace.notes.iter().cloned());
             starved = starved.or(trace.starved);
             traces.push(trace);
+        }
+        next.change(words::changed(&heap, &traces));
+        // What a word holds that nothing writes may decide nothing.
+        if next == heap && starved.is_some() && told && !unset {
+            unset = true;
+            continue;
         }
         if next == heap {
             if let Some(line) = starved {
@@ -375,6 +400,12 @@ fn ahead(
             if let (Some(_), [one]) = (plan, grids) {
                 along::fold(&mut traces, &one.launch.actual)?;
                 every::one_place(&mut traces)?;
+            }
+            if let [one] = grids
+                && one.launch.words.is_some()
+            {
+                let led = known[0].led.get_or_init(|| Led::new(one.kernel));
+                notes.extend(words::taken(one.kernel, led, &mut traces));
             }
             return closed(grids, maps, places, traces, notes);
         }
@@ -416,7 +447,9 @@ fn closed(
     reserve = reserve.or_else(|| queue::promises(grids, &of, &traces));
     reserve = reserve.or_else(|| queue::passes(grids, &of, &traces));
     reserve = reserve.or_else(|| queue::strangers(grids, &of, &traces));
+    let alike: Vec<_> = traces.iter_mut().map(|t| std::mem::take(&mut t.common)).collect();
     let residue = residue(&places, traces)?;
+    reserve = reserve.or_else(|| words::uneven(&places, &residue.items, &alike));
     notes.extend(taken(grids, &residue.items));
     notes.extend(queue::starts(grids));
     let behind = resident::waits_behind(&places, &residue.items);

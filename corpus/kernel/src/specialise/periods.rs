@@ -244,7 +244,7 @@ fn same(a: &Val, b: &Val, active: u32) -> bool {
 /// Whether a value at the end of a period is the one that is supposed for the next time.
 fn holds(start: &Val, end: &Val, active: u32) -> bool {
     match start {
-        Val::Unknown(Why::Loaded(_) | Why::Computed(_)) => true,
+        Val::Unknown(Why::Word(..) | Why::Loaded(_) | Why::Computed(_)) => true,
         Val::Based(Base::Behind(n), _) => memory(end) == Some(*n),
         Val::Based(Base::Line(line) | Base::Along(_, line), _) => {
             same(&start.add(&Lanes::Same(line.turn.cast_unsigned())), end, active)

@@ -11,7 +11,7 @@ use crate::Refusal;
 use std::collections::BTreeMap;
 
 /// Writes of one memory: first byte, end, line.
-type Writes = BTreeMap<Mem, Vec<(u64, u64, u32)>>;
+pub(super) type Writes = BTreeMap<Mem, Vec<(u64, u64, u32)>>;
 
 /// Refuses a launch that breaks the promise of a load, and marks the reads of such loads.
 pub(super) fn kept(traces: &mut [Trace]) -> Result<(), Refusal> {
@@ -34,7 +34,7 @@ pub(super) fn kept(traces: &mut [Trace]) -> Result<(), Refusal> {
     }
 }
 
-fn add(writes: &mut Writes, placed: &Placed, of: &dyn Fn(&Touch, bool) -> bool) {
+pub(super) fn add(writes: &mut Writes, placed: &Placed, of: &dyn Fn(&Touch, bool) -> bool) {
     for (touch, _) in uses(&placed.item).into_iter().filter(|u| of(u.0, u.1)) {
         let all = writes.entry(touch.mem).or_default();
         all.extend(touch.ranges.iter().map(|r| (r.0, r.1, placed.line)));
@@ -42,7 +42,7 @@ fn add(writes: &mut Writes, placed: &Placed, of: &dyn Fn(&Touch, bool) -> bool) 
 }
 
 /// Sorts writes and joins those that overlap; the line of the first stays.
-fn join(all: &mut Vec<(u64, u64, u32)>) {
+pub(super) fn join(all: &mut Vec<(u64, u64, u32)>) {
     all.sort_unstable();
     all.dedup_by(|next, last| {
         let overlaps = next.0 < last.1;
@@ -52,7 +52,7 @@ fn join(all: &mut Vec<(u64, u64, u32)>) {
 }
 
 /// The line of a write to some of the bytes.
-fn broken(writes: &Writes, (mem, start, end, _): &(Mem, u64, u64, u32)) -> Option<u32> {
+pub(super) fn broken(writes: &Writes, (mem, start, end, _): &(Mem, u64, u64, u32)) -> Option<u32> {
     let all = writes.get(mem)?;
     let last = all.get(all.partition_point(|w| w.0 < *end).checked_sub(1)?)?;
     (*start < last.1).then_some(last.2)

@@ -317,7 +317,7 @@ impl<'r> Run<'r> {
     fn is_data(&self, state: &State, guard: Guard) -> bool {
         matches!(
             state.env[guard.reg.index()],
-            Val::Unknown(Why::Loaded(_) | Why::Computed(_) | Why::Ticket { .. })
+            Val::Unknown(Why::Word(..) | Why::Loaded(_) | Why::Computed(_) | Why::Ticket { .. })
         )
     }
 

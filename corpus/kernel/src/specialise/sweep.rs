@@ -24,6 +24,10 @@ const COUNTS: [u64; 20] = [1, 2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 96, 128, 192, 25
 pub(super) const APART: u64 = 128;
 /// Values that are tried for what addresses are computed from.
 const LENGTHS: [u64; 7] = [APART, 256, 384, 512, 768, 1024, 2048];
+/// An instruction descriptor of `tcgen05.mma` without its columns: 128 rows, sums in `f32` of products of `bf16` (PTX ISA 9.2,
+/// 9.7.16.4.2), and columns that are tried.
+const PRODUCT: u64 = 0x0800_0490;
+const COLUMNS: [u64; 6] = [16, 32, 64, 128, 192, 256];
 /// Values that are tried first where there are so many parameters that not all values of each can be tried.
 const PROBES: [u64; 6] = [2, 4, 16, 128, 512, 2048];
 /// Most parameters that get a value.
@@ -84,15 +88,15 @@ impl Search<'_> {
             match survey(self.kernel, &launch, &self.budget, false) {
                 Ok(coverage) => return (launch, Ok(coverage)),
                 Err(Stopped { refusal, need: Some(need) }) => {
-                    let known = value(self.kernel, &launch, &need).is_some();
+                    let known = launch.found(self.kernel, &need).is_some();
                     let least = self.values(&launch, &need).first().copied();
                     let Some(least) =
                         least.filter(|_| !known && self.needs.len() < NEEDS && self.trials < TRIALS)
                     else {
                         return (launch, Err(refusal));
                     };
-                    set(self.kernel, &mut launch, &need, least);
-                    if !self.needs.iter().any(|n| (n.index, n.at) == (need.index, need.at)) {
+                    launch = launch.given(self.kernel, &need, least);
+                    if !self.needs.iter().any(|n| n.is(&need)) {
                         self.needs.push(need);
                     }
                 }
@@ -102,6 +106,12 @@ impl Search<'_> {
     }
 
     fn values(&self, launch: &Launch, need: &Need) -> Vec<u64> {
+        if need.behind {
+            return COUNTS.to_vec();
+        }
+        if launch.words.is_some() && need.decides.starts_with("an instruction descriptor") {
+            return COLUMNS.map(|n| PRODUCT | n >> 3 << 17).to_vec();
+        }
         let place = (need.index, need.at);
         let all: &[u64] = if self.strides.contains(&place) { &LENGTHS } else { &COUNTS };
         launch.allowed(place, all.iter().copied())
@@ -110,8 +120,7 @@ impl Search<'_> {
     /// Whether some of a few values of a parameter is better.
     fn matters(&mut self, need: &Need, best: &Tried) -> bool {
         PROBES.iter().any(|v| {
-            let mut launch = best.0.clone();
-            set(self.kernel, &mut launch, need, *v);
+            let launch = best.0.given(self.kernel, need, *v);
             let tried = self.filled(launch);
             self.score(&tried.1) < self.score(&best.1)
         })
@@ -123,13 +132,12 @@ impl Search<'_> {
         if self.needs.len() * COUNTS.len() > TRIALS && !self.matters(&need, &best) {
             return best;
         }
-        let least = value(self.kernel, &best.0, &need).unwrap_or(0);
+        let least = best.0.found(self.kernel, &need).unwrap_or(0);
         for v in self.values(&best.0, &need).into_iter().filter(|v| *v > least) {
             if self.trials >= TRIALS || best.1.as_ref().is_ok_and(|c| self.is_full(c)) {
                 break;
             }
-            let mut launch = best.0.clone();
-            set(self.kernel, &mut launch, &need, v);
+            let launch = best.0.given(self.kernel, &need, v);
             let tried = self.filled(launch);
             if matches!(tried.1, Err(Refusal::Bounded(_))) {
                 break;
@@ -162,13 +170,4 @@ impl Search<'_> {
             }
         }
     }
-}
-
-/// The value that a launch gives to what is needed.
-pub(super) fn value(kernel: &Kernel, launch: &Launch, need: &Need) -> Option<u64> {
-    launch.value(kernel, (need.index, need.at))
-}
-
-pub(super) fn set(kernel: &Kernel, launch: &mut Launch, need: &Need, value: u64) {
-    *launch = launch.with(kernel, (need.index, need.at), value);
 }

@@ -1,6 +1,7 @@
 //! Notes on what running ahead takes for granted about a whole launch. Notes about single statements come from `step`.
 
 use super::item::{Item, Note, Placed};
+use super::need::placed;
 use super::queue::{self, Grid};
 use super::touch::Mem;
 use crate::ptx::What;
@@ -21,9 +22,10 @@ pub(super) fn taken(grids: &[Grid<'_>], items: &[Vec<Placed>]) -> Vec<Note> {
     let elects = |w: &What| matches!(w, What::Core(Op::Control(Control::Elect { .. })));
     let statement = grids.iter().flat_map(|g| &g.kernel.body).find(|s| elects(&s.what));
     out.extend(statement.map(|s| Note::new(s.line, "elect.sync elects the first active lane")));
-    let place = |memory: u16| match queue::owner(grids, memory) {
-        Some((grid, n)) if grids.len() > 1 => format!("{grid}:{n}"),
-        _ => memory.to_string(),
+    let place = |memory: u16| match (grids, queue::owner(grids, memory)) {
+        ([one], _) => placed(one.launch.pointer(memory).0),
+        (_, Some((grid, n))) => format!("{grid}:{n}"),
+        (_, None) => memory.to_string(),
     };
     let pointers = memories.iter().filter_map(|m| if let Mem::Param(n) = m { Some(place(*n)) } else { None });
     let pointers: Vec<String> = pointers.collect();

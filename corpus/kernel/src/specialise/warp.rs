@@ -11,7 +11,8 @@ use super::known::map::Map;
 use super::known::region::Regions;
 use super::known::value::{Base, Val, Why};
 use super::launch::{Here, Launch};
-use super::need::Named;
+use super::led::Led;
+use super::need::{Named, Need};
 use super::plan::Plan;
 use super::registers::Behind;
 use super::touch::Mem;
@@ -30,6 +31,8 @@ pub(super) struct Round<'r> {
     pub(super) equal: &'r OnceCell<Equal>,
     /// Once it is asked for.
     pub(super) regions: &'r OnceCell<Regions>,
+    /// Once it is asked for.
+    pub(super) led: &'r OnceCell<Led>,
     pub(super) launch: &'r Launch,
     pub(super) map: &'r Map,
     /// The stores of all warps in the previous round.
@@ -41,6 +44,8 @@ pub(super) struct Round<'r> {
     pub(super) counting: bool,
     /// Whether CTAs are named in the order in which a counter gives them numbers (`drawn`).
     pub(super) drawing: bool,
+    /// Whether a word of shared memory that nothing writes is data: all that is stored is known.
+    pub(super) unset: bool,
     /// What the size of the launch is, if it may be any.
     pub(super) plan: Option<&'r Plan>,
     /// The parameter that a reason named last.
@@ -140,6 +145,8 @@ pub(super) struct Warp<'r> {
     /// Choices so far.
     pub(super) choices: u32,
     pub(super) classes: Classes,
+    /// Registers of the items, and how far behind an allocation of tensor memory the address is that they surely hold.
+    pub(super) allocated: BTreeMap<u16, Option<u64>>,
     /// For which numbers of periods the run stands.
     pub(super) cone: Cone,
     /// Lanes that are together.
@@ -161,6 +168,7 @@ impl<'r> Warp<'r> {
             unknown_boxes: 0,
             choices: 0,
             classes: Classes::new(round.kernel),
+            allocated: BTreeMap::new(),
             cone: Cone::Outside,
             together,
             labels: 0,
@@ -206,6 +214,12 @@ impl<'r> Warp<'r> {
         self.slot(&end, n)
     }
 
+    /// A register of the items gets an address so far behind an allocation of tensor memory, or something else.
+    pub(super) fn allocates(&mut self, register: Reg, behind: Option<u64>) {
+        let known = self.allocated.entry(register.0).or_insert(behind);
+        *known = known.filter(|_| *known == behind);
+    }
+
     /// The number of registers so far.
     pub(super) fn slots(&self) -> usize {
         self.slots.len()
@@ -227,13 +241,8 @@ impl<'r> Warp<'r> {
     /// Describes what an unknown value depends on.
     pub(super) fn reason(&self, value: &Val) -> String {
         match value {
-            Val::Unknown(Why::Param(n, at)) => {
-                let param = self.round.kernel.params.get(usize::from(*n));
-                let named = Named::new(param, *n, *at);
-                let text = named.text.clone();
-                *self.round.named.borrow_mut() = Some(named);
-                text
-            }
+            Val::Unknown(Why::Param(n, at)) => self.named(Need::of((*n, *at))),
+            Val::Unknown(Why::Word(n, at)) => self.named(Need::behind((*n, *at))),
             Val::Unknown(Why::Loaded(line)) => format!("data loaded in line {line}"),
             Val::Unknown(Why::Computed(line)) => format!("what line {line} computes"),
             Val::Unknown(Why::Ticket { update, .. }) => format!("what line {} reads", self.line(*update)),
@@ -244,6 +253,14 @@ impl<'r> Warp<'r> {
             Val::Based(..) => "a value that only the exploration knows".into(),
             Val::Known(_) | Val::Parted(..) => "values that differ from lane to lane".into(),
         }
+    }
+
+    /// Names what has no value.
+    fn named(&self, need: Need) -> String {
+        let named = Named::new(self.round.kernel, need);
+        let text = named.text.clone();
+        *self.round.named.borrow_mut() = Some(named);
+        text
     }
 
     /// The lanes of the state for which a guard holds.

@@ -120,7 +120,8 @@ impl Covering {
     /// these lines are accesses to global memory: a grid that was chosen, too, may be too large for them.
     pub(crate) fn roomier(&self, run: &Run, lines: &BTreeSet<u32>, times: u64) -> Option<Candidate> {
         let mut launch = run.launch.clone();
-        let chosen = self.needs.iter().filter(|need| need.at == 0 && need.decides.starts_with("an address"));
+        let chosen =
+            self.needs.iter().filter(|n| n.at == 0 && !n.behind && n.decides.starts_with("an address"));
         let mut larger = false;
         for need in chosen {
             let value = launch
@@ -142,7 +143,8 @@ impl Covering {
 
     /// Whether the value of a parameter, or of a field of one, was chosen and decides no address.
     pub(crate) fn chose(&self, place: (u16, u32)) -> bool {
-        let chosen = self.needs.iter().any(|need| (need.index, need.at) == place);
+        let chosen =
+            self.needs.iter().any(|need| (need.index, need.at, need.behind) == (place.0, place.1, false));
         chosen && !decides_addresses(&self.asked.kernel, place)
     }
 
@@ -254,7 +256,7 @@ impl Search<'_> {
         lines: &BTreeSet<u32>,
         unfinished: bool,
     ) -> Option<String> {
-        let ((index, at), row) = self.cover.empty(&run.launch)?;
+        let (place, row) = self.cover.empty(&run.launch)?;
         let only = |all: &[Verdict]| verdicts.iter().all(|v| all.contains(v));
         let ends =
             only(&[Verdict::Hang, Verdict::Lifetime]) && (unfinished || verdicts.contains(&Verdict::Hang));
@@ -265,7 +267,7 @@ impl Search<'_> {
         let goals = &self.covering.asked.goals;
         let met: Vec<Goal> = self.left().into_iter().filter(|g| goals.is_met(*g, &run.met)).collect();
         self.impossible.extend(met);
-        Some(if at == 0 { index.to_string() } else { format!("{index}+{at}") })
+        Some(place)
     }
 
     /// The same launch with at least as many CTAs along each axis as the largest one has, if it has fewer.
@@ -279,7 +281,8 @@ impl Search<'_> {
     fn release(&mut self) {
         let asked = &self.covering.asked;
         let given = asked.args.params.keys().map(|n| (*n, 0)).chain(asked.args.fields.keys().copied());
-        let given = given.map(|(index, at)| Need { index, at, decides: String::new() });
+        let words = asked.args.words.keys().filter(|w| w.at.is_none()).map(|w| Need::behind(w.pointer));
+        let given = given.map(Need::of).chain(words);
         let needs: Vec<Need> = self.covering.needs.iter().cloned().chain(given).collect();
         let free = Free { needs, grid: true, ..self.covering.free() };
         self.cover = Cover::new((&asked.kernel, &asked.goals), ends(&self.bases), &free, self.choosing);

@@ -2,7 +2,7 @@
 //! much of the kernel it runs.
 
 use crate::verdicts::Verdicts;
-use moire_kernel::specialise::{Class, Coverage, Goals, Loop};
+use moire_kernel::specialise::{Class, Coverage, Goals, Loop, placed};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -66,6 +66,10 @@ pub struct Argument {
     pub index: u16,
     /// First byte of the field, of a structure.
     pub at: Option<u32>,
+    /// Whether the value is that of words of global memory behind it.
+    pub behind: bool,
+    /// The first byte of the one word behind it; all that have no value of their own, if there is none.
+    pub word: Option<u64>,
     /// Its name in the module.
     pub name: String,
     /// Its value.
@@ -79,13 +83,30 @@ pub struct Argument {
 impl Argument {
     /// As the option takes it.
     pub fn place(&self) -> String {
+        let word = self.word.map_or(String::new(), |at| at.to_string());
+        let behind = if self.behind { format!("[{word}]") } else { String::new() };
+        self.pointer() + &behind
+    }
+
+    /// The parameter, or the field of one.
+    fn pointer(&self) -> String {
         self.at.map_or(self.index.to_string(), |at| format!("{}+{at}", self.index))
+    }
+
+    /// `parameter 3`, `words behind parameter 3`
+    pub fn what(&self) -> String {
+        let word = match (self.behind, self.word) {
+            (false, _) => String::new(),
+            (true, None) => "words behind ".to_owned(),
+            (true, Some(at)) => format!("word {at} behind "),
+        };
+        format!("{word}parameter {}", self.pointer())
     }
 
     /// `parameter 3 (n) = 8 (given)`
     pub fn text(&self) -> String {
         let name = if self.name.is_empty() { String::new() } else { format!(" ({})", tail(&self.name)) };
-        format!("parameter {}{name} = {} ({})", self.place(), self.value, self.origin.word())
+        format!("{}{name} = {} ({})", self.what(), self.value, self.origin.word())
     }
 }
 
@@ -215,9 +236,9 @@ pub struct Every {
 }
 
 impl Every {
-    pub(crate) fn new((index, at): (u16, u32)) -> Self {
+    pub(crate) fn new(place: (u16, u32)) -> Self {
         Every {
-            parameter: if at == 0 { index.to_string() } else { format!("{index}+{at}") },
+            parameter: placed(place),
             grain: 0,
             least: 1,
             most: 0,
@@ -431,7 +452,7 @@ impl Launched {
     /// Whether another launch has the same parameters and more CTAs.
     pub(crate) fn is_part_of(&self, other: &Launched) -> bool {
         let values = |l: &Launched| {
-            let of = |l: &Launched| l.params.iter().map(|p| (p.index, p.at, p.value)).collect::<Vec<_>>();
+            let of = |l: &Launched| l.params.iter().map(|p| (p.place(), p.value)).collect::<Vec<_>>();
             l.all().map(of).collect::<Vec<_>>()
         };
         let sizes = |l: &Launched| l.all().flat_map(|l| l.grid.size).collect::<Vec<u32>>();
@@ -447,11 +468,10 @@ impl Launched {
         let block =
             self.block.as_ref().zip(other.block.as_ref()).filter(|(own, other)| own.size != other.size);
         let block = block.map(|(_, other)| format!("--block {of}{}", shape(other.size)));
-        let known = |p: &&Argument| {
-            !self.params.iter().any(|own| (own.index, own.at, own.value) == (p.index, p.at, p.value))
-        };
-        let params =
-            other.params.iter().filter(known).map(|p| format!("--param {of}{}={}", p.place(), p.value));
+        let known =
+            |p: &&Argument| !self.params.iter().any(|own| (own.place(), own.value) == (p.place(), p.value));
+        let says = |p: &Argument| format!("--param {}={}", quoted(&(of.clone() + &p.place())), p.value);
+        let params = other.params.iter().filter(known).map(says);
         grid.into_iter().chain(block).chain(params).collect::<Vec<_>>().join(" ")
     }
 
@@ -490,7 +510,8 @@ impl Launched {
             *out += &format!(" --param {of}{index}={grid}:{param}");
         }
         for param in self.params.iter().filter(|p| !matches!(p.origin, Origin::File(_))) {
-            *out += &format!(" --param {of}{}={}", param.place(), param.value);
+            let place = quoted(&(of.clone() + &param.place()));
+            *out += &format!(" --param {place}={}", param.value);
         }
     }
 

@@ -24,10 +24,14 @@ use std::rc::Rc;
 
 /// Threads of a CTA where nothing says how many.
 const BLOCK: [u32; 3] = [128, 1, 1];
+/// Those that are tried where words of global memory decide something.
+const BLOCKS: [[u32; 3]; 3] = [BLOCK, [256, 1, 1], [512, 1, 1]];
 /// What says how a launch that happened was.
 const RECORD: &str = "the record";
 /// Clusters of a kernel that names other CTAs where nothing says how large they are.
 const PAIRED: [[u32; 3]; 3] = [[2, 1, 1], [4, 1, 1], [4, 2, 1]];
+/// The last of them where the third axis of the grid tells CTAs apart.
+const STACKED: [u32; 3] = [1, 1, 8];
 /// Most clusters along x where nothing says how many.
 const CLUSTERS: u32 = 4;
 
@@ -251,9 +255,10 @@ impl Asked {
         &self.name
     }
 
-    /// The launches that are worth judging, the smallest first, and the parameters whose values were chosen.
+    /// The launches that are worth judging where words of global memory are data, the smallest first, and the parameters whose
+    /// values were chosen.
     pub(super) fn launches(&self) -> Result<(Vec<Launch>, Vec<Need>), Refusal> {
-        let (tried, needs) = self.tried()?;
+        let (tried, needs) = self.tried_with(false, BLOCK)?;
         Ok((tried.into_iter().map(|t| t.launch).collect(), needs))
     }
 
@@ -284,10 +289,30 @@ impl Asked {
         self.args.recorded.as_ref().filter(|r| r.fits() && !changed)
     }
 
-    /// The launches that are worth judging, the smallest first, and the parameters whose values were chosen.
+    /// The launches that are worth judging, the smallest first, and the parameters whose values were chosen. If data keeps them from
+    /// being run ahead, with values for words of global memory.
     fn tried(&self) -> Result<(Vec<Tried>, Vec<Need>), Refusal> {
+        let given = !self.args.words.is_empty();
+        let tried = self.tried_with(given, BLOCK)?;
+        let ended = |tried: &[Tried]| tried.last().is_some_and(|t| t.lowered.is_ok());
+        let stuck = matches!(tried.0.last(), Some(Tried { lowered: Err(Refusal::Abstained { .. }), .. }));
+        if given || !stuck || self.happened().is_some() {
+            return Ok(tried);
+        }
+        // What the first size leaves out may need more warps. If it alone can be run ahead, it is not that of the kernel.
+        let blocks = if self.assumes_block() { &BLOCKS[..] } else { &[BLOCK] };
+        let told = blocks.iter().filter_map(|block| self.tried_with(true, *block).ok());
+        let told: Vec<_> = told.filter(|told| ended(&told.0)).collect();
+        let few = told.len() + 1 < blocks.len();
+        let most = told.into_iter().min_by_key(|told| told.0.last().map_or(usize::MAX, Tried::unreached));
+        let most = most.filter(|_| !few);
+        Ok(most.unwrap_or(tried))
+    }
+
+    /// The same with or without values for words of global memory, and as many threads where nothing says how many.
+    fn tried_with(&self, words: bool, threads: [u32; 3]) -> Result<(Vec<Tried>, Vec<Need>), Refusal> {
         let Asked { kernel, args, beside, .. } = self;
-        let said = kernel.threads.or(kernel.most_threads).map_or(Some(BLOCK), |_| None);
+        let said = kernel.threads.or(kernel.most_threads).map_or(Some(threads), |_| None);
         let recorded = args.recorded.as_ref();
         let beside = match recorded {
             Some(r) => Metadata { block: Some(r.block), cluster: Some(r.cluster.unwrap_or([1; 3])) },
@@ -297,18 +322,21 @@ impl Asked {
         let cluster = args.cluster.or(beside.cluster.filter(|_| kernel.cluster.is_none()));
         let said = cluster.is_some() || kernel.cluster.is_some() || args.grid.is_some();
         match !said && kernel.peers() {
-            true => self.in_clusters(block),
-            false => self.shaped(block, cluster),
+            true => self.in_clusters(block, words),
+            false => self.shaped(block, cluster, words),
         }
     }
 
     /// The launches of a kernel that names other CTAs of its cluster, of which nothing says how many there are: the fewest with
     /// which it can be run ahead.
-    fn in_clusters(&self, block: Option<[u32; 3]>) -> Result<(Vec<Tried>, Vec<Need>), Refusal> {
+    fn in_clusters(&self, block: Option<[u32; 3]>, words: bool) -> Result<(Vec<Tried>, Vec<Need>), Refusal> {
         let mut first = None;
         let alone = (!self.kernel.pairs()).then_some(None);
-        for cluster in alone.into_iter().chain(PAIRED.map(Some)) {
-            let tried = self.shaped(block, cluster)?;
+        let stacked = words && self.kernel.body.iter().any(|s| s.what.reads_third_axis());
+        let [two, four, eight] = PAIRED;
+        let shapes = [two, four, if stacked { STACKED } else { eight }];
+        for cluster in alone.into_iter().chain(shapes.map(Some)) {
+            let tried = self.shaped(block, cluster, words)?;
             if tried.0.last().is_some_and(|t| t.lowered.is_ok()) {
                 return Ok(tried);
             }
@@ -324,6 +352,7 @@ impl Asked {
         &self,
         block: Option<[u32; 3]>,
         cluster: Option<[u32; 3]>,
+        words: bool,
     ) -> Result<(Vec<Tried>, Vec<Need>), Refusal> {
         let Asked { kernel, args, .. } = self;
         let Recorded { mut params, actual, .. } = args.recorded.clone().unwrap_or_default();
@@ -331,6 +360,8 @@ impl Asked {
         let base = Launch::of(kernel, self.grid(), block, cluster, params)?;
         let assumed = args.assumed.iter().map(|a| a.of(kernel)).collect::<Result<_, _>>()?;
         let base = Launch { fields: args.fields.clone(), actual, assumed, letter: args.letter, ..base };
+        let told = || Launch { words: Some(args.words.clone()), ..base.clone() }.telling(kernel);
+        let base = if words { told() } else { base };
         let Sweep { launches, needs } = sweep(kernel, &self.goals, &base);
         let mut out = Vec::new();
         for launch in launches {
@@ -423,10 +454,13 @@ impl Asked {
             _ => Origin::Assumed,
         };
         let argument = |index: u16, at: Option<u32>, value: u64, given: bool| {
-            let decides = needs.iter().find(|n| n.index == index && at.is_none_or(|at| at == n.at));
+            let here = |n: &&Need| !n.behind && n.index == index && at.is_none_or(|at| at == n.at);
+            let decides = needs.iter().find(here);
             Argument {
                 index,
                 at,
+                behind: false,
+                word: None,
                 name: kernel.params.get(usize::from(index)).map_or(String::new(), |p| p.name.clone()),
                 value,
                 origin: known(index, given),
@@ -436,8 +470,20 @@ impl Asked {
         let whole = launch.params.iter().map(|(i, v)| argument(*i, None, *v, args.params.contains_key(i)));
         let fields =
             launch.fields.iter().map(|(f, v)| argument(f.0, Some(f.1), *v, args.fields.contains_key(f)));
-        let mut params: Vec<Argument> = whole.chain(fields).collect();
-        params.sort_by_key(|p| (p.index, p.at));
+        let words = launch.words.iter().flatten().map(|(word, v)| {
+            let need =
+                needs.iter().find(|n| n.behind && word.at.is_none() && (n.index, n.at) == word.pointer);
+            let field = kernel.params.get(usize::from(word.pointer.0)).is_some_and(|p| p.array);
+            let at = field.then_some(word.pointer.1);
+            Argument {
+                behind: true,
+                word: word.at,
+                decides: need.map(|n| n.decides.clone()),
+                ..argument(word.pointer.0, at, *v, args.words.contains_key(word))
+            }
+        });
+        let mut params: Vec<Argument> = whole.chain(fields).chain(words).collect();
+        params.sort_by_key(|p| (p.index, p.at, p.behind, p.word));
         Launched {
             file: recorded.map_or_else(|| self.name.clone(), |r| r.file.clone()),
             entry: kernel.name.clone(),

@@ -3,7 +3,8 @@
 //! Contract: the launches of each kernel are chosen as if it were alone, and judged together, the largest with the largest.
 //! A launch that runs more of one kernel is judged together with the largest ones of the others. Lines are counted through
 //! the files: those of each further file begin behind the next thousand (`pieces`). Nobody says which memory the kernels
-//! have in common but the user: where nothing is said, that is an error.
+//! have in common but the user: where nothing is said, that is an error. Words of global memory are data: a kernel ahead may
+//! write them.
 
 use super::covering::{Covering, Run};
 use super::launched::{Covered, Launched, Shared, Taken};
@@ -110,6 +111,12 @@ pub(super) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
     for (n, (file, wanted)) in std::iter::once((file, args)).chain(own).enumerate() {
         let (letter, both) = (args.letter, args.both);
         let wanted = Wanted { then: Vec::new(), letter, both, ..wanted.clone() };
+        if !wanted.words.is_empty() {
+            bail!(
+                "{}: a word behind a pointer has no value with --then: a kernel ahead may write it",
+                file.name()
+            );
+        }
         match super::ptx::asked(file, &wanted, pieces[modules[n]].before)? {
             Ok(asked) => grids.push(Rc::new(asked)),
             Err(errors) => return Ok(Kernel::Rejected(errors)),

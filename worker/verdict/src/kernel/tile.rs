@@ -66,8 +66,8 @@ pub(super) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
     if args.block.is_some() || args.cluster.is_some() {
         bail!("{name}: a tile block has no --block and no --cluster");
     }
-    if !args.fields.is_empty() || !args.assumed.is_empty() {
-        bail!("{name}: a parameter of a tile block has no fields, and nothing is assumed of it");
+    if !args.fields.is_empty() || !args.words.is_empty() || !args.assumed.is_empty() {
+        bail!("{name}: a parameter of a tile block has no fields and no words, and nothing is assumed of it");
     }
     let kernel = tile_entry(&module, args.entry.as_deref()).map_err(|why| anyhow!("{name}: {why}"))?;
     let grids = match (args.grid, TileLaunch::noted(text)) {
@@ -121,5 +121,6 @@ pub(super) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
 }
 
 fn argument(index: u16, value: u64) -> Argument {
-    Argument { index, at: None, name: String::new(), value, origin: Origin::Given, decides: None }
+    let (at, behind, word, name, decides) = (None, false, None, String::new(), None);
+    Argument { index, at, behind, word, name, value, origin: Origin::Given, decides }
 }

@@ -3,7 +3,7 @@
 use crate::input::File;
 use moire_kernel::Refusal;
 use moire_kernel::ptx::Kernel;
-use moire_kernel::specialise::{Actual, Assumed};
+use moire_kernel::specialise::{Actual, Assumed, Word};
 use moire_program::ir::CmpOp;
 use moire_program::limits::THREADS;
 use std::collections::BTreeMap;
@@ -21,6 +21,8 @@ pub struct Wanted {
     pub params: BTreeMap<u16, u64>,
     /// Values of fields of parameters, by place and first byte.
     pub fields: BTreeMap<(u16, u32), u64>,
+    /// Values of words of global memory behind parameters.
+    pub words: BTreeMap<Word, u64>,
     /// What is assumed of parameters that have no value.
     pub assumed: Vec<Supposed>,
     /// What is known of a launch that happened.

@@ -26,10 +26,12 @@ pub(crate) struct Depends {
     pub(crate) axes: [bool; 3],
     /// The number of a lane, a warp or a thread.
     pub(crate) thread: bool,
-    /// Data, or more than is followed, beside `words`.
+    /// Data, or more than is followed, beside `words` and `globals`.
     pub(crate) data: bool,
     /// The weak loads from shared memory.
     pub(crate) words: BTreeSet<usize>,
+    /// The weak loads from global memory: what they read is data, or a number of the launch.
+    pub(crate) globals: BTreeSet<usize>,
     /// Whether a phase of an mbarrier is over.
     pub(crate) phase: bool,
     /// The numbers that are written in the slice, with those that masks and shifts stand for.
@@ -44,12 +46,22 @@ impl Depends {
 
     /// Whether data belongs to it.
     pub(crate) fn is_data(&self) -> bool {
-        self.data || !self.words.is_empty()
+        self.is_beyond() || !self.words.is_empty()
+    }
+
+    /// Whether data belongs to it beside what is read in shared memory.
+    fn is_beyond(&self) -> bool {
+        self.data || !self.globals.is_empty()
+    }
+
+    /// The weak loads whose words decide it.
+    pub(crate) fn reads(&self) -> impl Iterator<Item = &usize> {
+        self.words.iter().chain(&self.globals)
     }
 
     /// Whether nothing that a launch or data decides belongs to it, if `words` are the same in all launches.
     pub(crate) fn is_fixed(&self) -> bool {
-        !self.data && !self.phase && !self.is_chosen()
+        !self.is_beyond() && !self.phase && !self.is_chosen()
     }
 
     /// Whether a parameter or the grid belongs to it.
@@ -60,7 +72,7 @@ impl Depends {
     /// Whether all threads of a CTA with these numbers have it alike in every launch, or each of them has it as in any other
     /// launch, if `words` are. Who asks for a phase goes on when it is over.
     fn is_for_all(&self) -> bool {
-        !self.data && (!self.thread || !self.is_chosen())
+        !self.is_beyond() && (!self.thread || !self.is_chosen())
     }
 
     pub(crate) fn join(&mut self, other: &Depends) {
@@ -69,6 +81,7 @@ impl Depends {
         self.thread |= other.thread;
         self.data |= other.data;
         self.words.extend(&other.words);
+        self.globals.extend(&other.globals);
         self.phase |= other.phase;
         for (own, others) in self.axes.iter_mut().zip(other.axes) {
             *own |= others;
@@ -147,6 +160,10 @@ impl<'k> Slices<'k> {
                 }
                 let statement = &self.kernel.body[at];
                 out.words.extend(reads_word(statement).then_some(at));
+                if reads_global(statement) {
+                    out.globals.insert(at);
+                    continue;
+                }
                 if source(self.kernel, statement, &mut out) {
                     let guard = statement.guard.map(|g| g.reg);
                     work.extend(self.effects[at].1.iter().copied().chain(guard).map(|r| (at, r)));
@@ -319,6 +336,23 @@ fn reads_word(statement: &Statement) -> bool {
     match &statement.what {
         What::Core(op) => is_word(op),
         What::Plain(instr) => matches!(sort(instr), Sort::Load(ld) if is_shared(ld)),
+        What::Branch { .. } | What::Table { .. } | What::Exit => false,
+    }
+}
+
+/// Whether a statement is a weak load from global memory.
+fn reads_global(statement: &Statement) -> bool {
+    match &statement.what {
+        What::Core(op) => {
+            matches!(op, Op::Load { order: LoadOrder::Weak, space: Space::Global | Space::Generic, .. })
+        }
+        What::Plain(instr) => match sort(instr) {
+            Sort::Load(ld) => {
+                matches!(ld.space, In::Global | In::Generic) && ld.order.order == kinds::LoadOrder::Weak
+            }
+            Sort::Uniform(_) => true,
+            _ => false,
+        },
         What::Branch { .. } | What::Table { .. } | What::Exit => false,
     }
 }

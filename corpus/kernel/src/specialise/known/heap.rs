@@ -5,6 +5,7 @@
 
 use crate::specialise::item::{Content, Handed, Stored, Trace};
 use crate::specialise::touch::Mem;
+use crate::specialise::word::{Bytes, Told, join_told};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The stores of all warps in the previous round, and the words that decided something.
@@ -26,6 +27,10 @@ pub(crate) struct Heap {
     asks: BTreeMap<u32, BTreeMap<u32, Vec<(u64, u64)>>>,
     /// Numbers stored in bytes of global memory that ordered accesses touch; none if one of them is not known.
     numbers: BTreeMap<(Mem, u64, u64), Option<BTreeSet<u64>>>,
+    /// Words of global memory whose numbers are not those of the launch (`words`).
+    changed: BTreeSet<Bytes>,
+    /// Bytes of shared memory into which words of global memory come: CTA, first byte, end, and the pointers.
+    told: BTreeMap<(u32, u32, u32), Told>,
 }
 
 /// Most stores kept for one place; with more, the place may hold anything.
@@ -38,6 +43,7 @@ impl Heap {
         self.opaque.extend(&trace.opaque);
         self.ticketed.extend(&trace.ticketed);
         self.relaxed.extend(&trace.relaxed);
+        trace.told.iter().for_each(|(at, told)| join_told(self.told.entry(*at).or_default(), told));
         for (cta, answer, mbarrier) in &trace.asks {
             self.asks.entry(*cta).or_default().entry(trace.warp).or_default().push((*answer, *mbarrier));
         }
@@ -58,6 +64,29 @@ impl Heap {
         }
     }
 
+    /// The words whose numbers are not those of the launch.
+    pub(crate) fn changed(&self) -> &BTreeSet<Bytes> {
+        &self.changed
+    }
+
+    /// Sets the words whose numbers are not those of the launch.
+    pub(crate) fn change(&mut self, words: BTreeSet<Bytes>) {
+        self.changed = words;
+    }
+
+    /// Whether these bytes of global memory are a word whose number may be that of the launch.
+    pub(crate) fn keeps(&self, word: Bytes) -> bool {
+        !self.changed.contains(&word) && !self.asked(word.0, word.1, word.2)
+    }
+
+    /// The pointers behind which the words are that come into these bytes of shared memory.
+    pub(crate) fn told(&self, cta: u32, at: u32, bytes: u32) -> Told {
+        let mut out = Told::new();
+        let meets = |w: &(u32, u32, u32)| w.0 == cta && w.1 < at.saturating_add(bytes) && at < w.2;
+        self.told.iter().filter(|(w, _)| meets(w)).for_each(|(_, told)| join_told(&mut out, told));
+        out
+    }
+
     /// The mbarrier that tells of the answers to an address of a CTA. None if several warps ask, or several mbarriers tell.
     pub(crate) fn told_by(&self, cta: u32, at: u64) -> Option<u64> {
         let (_, asks) = self.asks.get(&cta)?.iter().next().filter(|_| self.asks[&cta].len() == 1)?;
@@ -71,6 +100,11 @@ impl Heap {
         let asks = self.asks.get(&cta)?.values().next()?;
         let mut all = asks.iter().enumerate().filter(|(_, a)| a.0 == at).map(|a| a.0);
         all.nth(n)
+    }
+
+    /// Whether no round was before.
+    pub(crate) fn is_new(&self) -> bool {
+        self.stores.is_empty() && self.wanted.is_empty()
     }
 
     /// The number of entries that a lookup may visit.
@@ -133,7 +167,8 @@ impl Heap {
                         let shifted = v >> (8 * (at - start)).min(63);
                         Content::Known(if bytes >= 8 { shifted } else { shifted & ((1 << (8 * bytes)) - 1) })
                     }
-                    kept @ (Content::Allocation | Content::Address(..) | Content::Held)
+                    kept
+                    @ (Content::Allocation | Content::Address(..) | Content::Held | Content::Word(_))
                         if *start == at && *length == bytes =>
                     {
                         *kept

@@ -25,7 +25,8 @@ pub(crate) const END: u64 = 1 << 40;
 /// Where a pointer comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
-    Param(u16),
+    /// With the first byte of the field.
+    Param(u16, u32),
     Symbol(u32),
 }
 
@@ -35,8 +36,8 @@ enum Sums {
     Of(Vec<Reg>, Vec<u32>),
     /// The same with the rank of the CTA in whose memory that is.
     Peer(Vec<Reg>, Vec<u32>, Operand),
-    /// A parameter.
-    Param(u16),
+    /// A parameter, or a field of one.
+    Param(u16, u32),
     /// No pointer.
     Number,
     /// Perhaps a pointer, and nobody knows whose: 64 bits that were loaded, or computed in another way.
@@ -62,7 +63,7 @@ impl Regions {
         let slices = Slices::new(kernel);
         let all = || kernel.body.iter().enumerate();
         let (mut of, mut ranks) = (BTreeMap::new(), BTreeMap::new());
-        for (pc, (shared, reg)) in all().filter_map(|(pc, s)| Some((pc, address(s).or_else(|| copied(s))?))) {
+        for (pc, (shared, reg)) in all().filter_map(|(pc, s)| Some((pc, accessed(s)?))) {
             let Some((found, peers)) = anywhere(kernel, &slices, map, (pc, reg)) else { continue };
             if !shared || found.0.cta().is_some() {
                 of.insert(pc, found);
@@ -79,6 +80,24 @@ impl Regions {
         let guards = all().filter_map(|(pc, s)| Some((pc, s.guard?.reg)));
         Regions { of, ranks, steering: slices.loads(guards.collect()), tickets, handing }
     }
+}
+
+/// The register in the address of an access or a small copy, and whether it is of shared memory.
+fn accessed(statement: &Statement) -> Option<(bool, Reg)> {
+    address(statement).or_else(|| copied(statement))
+}
+
+/// The registers in addresses of global memory, with the statements.
+pub(crate) fn pointing(kernel: &Kernel) -> impl Iterator<Item = (usize, Reg)> {
+    let one = |(pc, s)| Some((pc, accessed(s).filter(|a| !a.0)?.1));
+    kernel.body.iter().enumerate().filter_map(one)
+}
+
+/// The parameters, and fields of them, from which a pointer may come that a place reads.
+pub(crate) fn pointers(kernel: &Kernel, slices: &Slices<'_>, at: (usize, Reg)) -> BTreeSet<(u16, u32)> {
+    let param = |origin| if let Origin::Param(n, at) = origin { Some((n, at)) } else { None };
+    let found = origins(kernel, slices, at).map(|found| found.0).unwrap_or_default();
+    found.into_iter().filter_map(param).collect()
 }
 
 /// The register in the address of what `cp.async` copies, which is in global memory.
@@ -113,8 +132,24 @@ fn anywhere(
     kernel: &Kernel,
     slices: &Slices<'_>,
     map: &Map,
-    (pc, reg): (usize, Reg),
+    at: (usize, Reg),
 ) -> Option<((Mem, u64, u64), Vec<Operand>)> {
+    let (mut found, ranks) = origins(kernel, slices, at)?;
+    let one = found.pop_first().filter(|_| found.is_empty())?;
+    let region = match one {
+        Origin::Param(n, 0) => Some((Mem::Param(n), 0, END)),
+        Origin::Param(..) => None,
+        Origin::Symbol(n) => pointed(kernel, map, n),
+    };
+    Some((region?, ranks))
+}
+
+/// Where a pointer comes from that a place reads, and the ranks of CTAs with which it is made.
+fn origins(
+    kernel: &Kernel,
+    slices: &Slices<'_>,
+    (pc, reg): (usize, Reg),
+) -> Option<(BTreeSet<Origin>, Vec<Operand>)> {
     let mut ranks = Vec::new();
     let mut found: BTreeSet<Origin> = BTreeSet::new();
     let (mut work, mut seen) = (vec![(pc, reg)], BTreeSet::new());
@@ -136,18 +171,13 @@ fn anywhere(
                     found.extend(symbols.into_iter().map(Origin::Symbol));
                     work.extend(regs.into_iter().map(|r| (definition, r)));
                 }
-                Sums::Param(n) => drop(found.insert(Origin::Param(n))),
+                Sums::Param(n, at) => drop(found.insert(Origin::Param(n, at))),
                 Sums::Number => {}
                 Sums::Hidden => return None,
             }
         }
     }
-    let one = found.pop_first().filter(|_| found.is_empty())?;
-    let region = match one {
-        Origin::Param(n) => Some((Mem::Param(n), 0, END)),
-        Origin::Symbol(n) => pointed(kernel, map, n),
-    };
-    Some((region?, ranks))
+    Some((found, ranks))
 }
 
 /// The memory of a variable, and its bytes.
@@ -173,8 +203,8 @@ fn sums(kernel: &Kernel, statement: &Statement) -> Sums {
             }
             _ if !wide => Sums::Number,
             Sort::Load(_) => match loaded(kernel, statement) {
-                Some((n, 0)) => Sums::Param(n),
-                _ => Sums::Hidden,
+                Some((n, at)) => Sums::Param(n, at),
+                None => Sums::Hidden,
             },
             _ => Sums::Hidden,
         },

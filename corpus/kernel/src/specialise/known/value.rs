@@ -98,6 +98,8 @@ pub(crate) enum Why {
     Unset,
     /// A parameter without a value, and the byte of it.
     Param(u16, u32),
+    /// A word behind this pointer that has no number (`words`).
+    Word(u16, u32),
     /// Loaded by this line.
     Loaded(u32),
     /// What the operation at this place has read, which hands out numbers ([`super::tickets`]): by the lane itself, or by one lane

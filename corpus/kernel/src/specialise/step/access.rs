@@ -1,9 +1,11 @@
 //! Runs ordinary loads and stores. Words that decide something keep their values; other data keeps only its footprint.
 
+use super::arithmetic::cut;
 use super::control::answer;
 use super::followed::operand_left;
 use super::ordered::number;
 use super::place::Place;
+use super::told::{heard, leads, tell, told};
 use super::{Executing, Then};
 use crate::Refusal;
 use crate::specialise::item::{Content, Item, Manner, Stored};
@@ -60,6 +62,9 @@ pub(super) fn load(
         return Ok(Then::Next);
     }
     let unknown = Val::Unknown(Why::Loaded(line));
+    if matches!(address, Val::Unknown(Why::Word(..))) && leads(step) {
+        return step.abstain(format!("an address that depends on {}", step.warp.reason(address)));
+    }
     if loose(step, false, None, address)? {
         dst.iter().for_each(|r| step.set(*r, unknown.clone()));
         return Ok(Then::Next);
@@ -85,7 +90,12 @@ pub(super) fn load(
     step.warp.out.course.word(pc, None);
     let bytes = access.bytes(step)?;
     data(step, false, mem, &at, bytes)?;
-    dst.iter().for_each(|r| step.set(*r, unknown.clone()));
+    let words = if decides { told(step, access, dst.len(), (mem, &at)) } else { Vec::new() };
+    for (n, r) in dst.iter().enumerate() {
+        let value = words.get(n).cloned().unwrap_or_else(|| unknown.clone());
+        let value = cut(step, *r, value);
+        step.set(*r, value);
+    }
     Ok(Then::Next)
 }
 
@@ -146,21 +156,24 @@ fn load_word(
         let start = starts[i];
         step.warp.out.wanted.insert((cta, start, start.saturating_add(bytes)));
         let contents = step.round().heap.contents(cta, start, bytes);
+        heard(step, (cta, start, bytes));
         let known = contents.iter().all(|content| matches!(content, Content::Known(_)));
         let lines = known.then(|| step.round().heap.lines(cta, start, bytes));
         let pc = step.state.pc;
         step.warp.out.course.word(pc, lines);
         if contents.is_empty() {
-            step.warp.out.starved = step.warp.out.starved.or(Some(line));
-            return Ok(Some(Then::End));
+            step.warp.out.starved = step.warp.out.starved.or((!step.round().unset).then_some(line));
+            return Ok((!step.round().unset).then_some(Then::End));
         }
+        let alone = contents.len() == 1;
         // The exploration finds out whether the word holds the allocation or other data.
         let allocated = contents.contains(&Content::Allocation);
         let contents = if allocated { [Content::Allocation].into() } else { contents };
         let data = contents.contains(&Content::Opaque);
         // Addresses are not told from each other, nor from numbers.
         let address = contents.iter().any(|c| matches!(c, Content::Address(..)));
-        if address && contents.len() > 1 {
+        let lacking = contents.iter().any(|c| matches!(c, Content::Word(_)));
+        if lacking || address && contents.len() > 1 {
             return Ok(None);
         }
         // Only data of four bytes and more is told from numbers.
@@ -171,6 +184,7 @@ fn load_word(
             return Ok(None);
         }
         let word = step.slot(2 * i)?;
+        step.warp.allocates(word, (allocated && alone).then_some(0));
         let touch = Touch::one(Mem::Shared(cta), u64::from(start), bytes, Kind::Word);
         let space = if cta == step.warp.here.cta { Space::SharedCta } else { Space::SharedCluster };
         let addr = Address { base: Operand::Imm(0), offset: 0 };
@@ -262,7 +276,7 @@ fn choose(
         let value = match content {
             Content::Known(v) => Val::same(*v),
             Content::Address(base, at) => Val::Based(*base, Lanes::Same(*at)),
-            Content::Allocation | Content::Held | Content::Opaque => {
+            Content::Allocation | Content::Held | Content::Word(_) | Content::Opaque => {
                 Val::Based(Base::Register(word.0), Lanes::Same(0))
             }
         };
@@ -337,6 +351,7 @@ fn stored(
         let start = step.shared_offset(one + u64::from(bytes * i))?;
         let content = match value {
             Val::Known(l) if bytes <= 8 => l.one(step.mask).map_or(Content::Opaque, Content::Known),
+            Val::Unknown(Why::Word(n, at)) if bytes <= 8 => Content::Word((*n, *at)),
             Val::Based(base @ (Base::Param(_) | Base::Variable(_)), l) if bytes == 8 => {
                 l.one(step.mask).map_or(Content::Opaque, |at| Content::Address(*base, at))
             }
@@ -348,6 +363,7 @@ fn stored(
         };
         let stored = Stored { cta, at: start, bytes, content, line };
         several |= step.round().heap.repeated(&stored, step.warp.out.warp);
+        tell(step, (cta, start, bytes));
         step.warp.out.stores.push(stored);
         words.push((start, content));
     }
@@ -371,7 +387,9 @@ fn stored(
         let value = match content {
             Content::Known(v) => Operand::Imm(i128::from(v)),
             Content::Held => operand_left(step, &values[n], ty, HANDED + n)?.unwrap_or(Operand::Imm(0)),
-            Content::Address(..) | Content::Allocation | Content::Opaque => Operand::Imm(strange(ty)),
+            Content::Address(..) | Content::Allocation | Content::Word(_) | Content::Opaque => {
+                Operand::Imm(strange(ty))
+            }
         };
         let space = if cta == step.warp.here.cta { Space::SharedCta } else { Space::SharedCluster };
         let order = if agreed.is_some() { StoreOrder::Relaxed(AGREED) } else { StoreOrder::Weak };

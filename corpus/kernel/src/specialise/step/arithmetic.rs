@@ -35,9 +35,14 @@ pub(super) fn results(step: &Executing<'_, '_>, instr: &Instr, sum: Sum<'_>, cou
 /// A result that cannot be evaluated depends on the first unknown operand.
 fn because(step: &Executing<'_, '_>, instr: &Instr) -> Why {
     let why = sources(instr).iter().find_map(|value| match step.read(value) {
-        Val::Unknown(why @ (Why::Param(..) | Why::Loaded(_) | Why::Computed(1..))) => Some(why),
+        Val::Unknown(why @ (Why::Param(..) | Why::Word(..) | Why::Loaded(_) | Why::Computed(1..))) => {
+            Some(why)
+        }
         // A number of 64 bits, which was taken for a pointer.
-        Val::Based(Base::Param(n), _) => Some(Why::Param(step.round().launch.queued.param(n), 0)),
+        Val::Based(Base::Param(n), _) => {
+            let (index, at) = step.round().launch.pointer(n).0;
+            Some(Why::Param(index, at))
+        }
         _ => None,
     });
     why.unwrap_or(Why::Computed(step.line()))

@@ -6,6 +6,7 @@
 use super::place::Place;
 use super::remote::remote;
 use super::small::{grouped, small};
+use super::told::assumed_alike;
 use super::{Executing, Made, Then};
 use crate::Refusal;
 use crate::specialise::item::Content;
@@ -209,12 +210,16 @@ fn boxed(step: &mut Executing<'_, '_>, tensor: &TensorBox) -> Result<(Mem, u64),
     let Some(which) = which else {
         return step.abstain(format!("a tensor map that depends on {}", step.warp.reason(&map)));
     };
+    // Words that are taken to be alike need not be.
+    let alike = assumed_alike(step);
     let coordinates: Vec<Val> = tensor.coordinates.iter().map(|c| step.value(*c)).collect();
-    let one = |c: &Val| c.known().and_then(|l| l.one(step.mask));
+    let one = |c: &Val| c.known().and_then(|l| l.one(step.mask)).filter(|_| !alike);
     let known: Option<Vec<u64>> = coordinates.iter().map(one).collect();
     let place = match known {
         Some(all) => all.iter().fold(0, |at, c| mixed(at ^ (c & 0xffff_ffff))) >> (64 - PLACE_BITS),
-        None if step.round().plan.is_some() && coordinates.iter().any(moves) => SOME_BOX >> BOX_BITS,
+        None if step.round().plan.is_some() && (alike || coordinates.iter().any(moves)) => {
+            SOME_BOX >> BOX_BITS
+        }
         None => {
             step.note(
                 "a coordinate of a tensor map is unknown: it is assumed that no other box overlaps this one",

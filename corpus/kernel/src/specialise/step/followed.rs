@@ -8,7 +8,7 @@
 use super::{Executing, Then};
 use crate::Refusal;
 use crate::ptx::{self, Sum};
-use crate::specialise::known::value::{Base, Lanes, Val};
+use crate::specialise::known::value::{Base, Lanes, Val, lanes};
 use moire_isa::kinds::{BinaryForm, Cmp, Half, Num, UnaryForm};
 use moire_isa::{Binary, Value};
 use moire_program::ir::{AluOp, CmpOp, Op, Operand, Reg, Ty};
@@ -63,6 +63,10 @@ pub(super) fn followed(
             }
         }
         Sum::Binary(i) => {
+            if let Some(lane) = lane_of(step, i) {
+                step.set(dst, Val::Known(lane));
+                return Ok(Some(Then::Next));
+            }
             let (Some(op), Some((ty, [a, b]))) = (alu(i), held_of(step, i.ty.first, [&i.a, &i.b])) else {
                 return Ok(None);
             };
@@ -77,6 +81,36 @@ fn held_of<const N: usize>(step: &Executing<'_, '_>, ty: Num, args: [&Value; N])
     let ty = ptx::numeric(ty).filter(|ty| matches!(ty, Ty::U(_) | Ty::S(_) | Ty::B(_)))?;
     let args = args.map(|value| step.read(value));
     args.iter().any(held).then_some((ty, args))
+}
+
+/// Bits of a column in an address of tensor memory; the lane stands above them.
+const COLUMN_BITS: u64 = 16;
+/// Columns of tensor memory.
+const COLUMNS: u64 = 512;
+
+/// How far behind an allocation of tensor memory an address is, in each lane.
+fn behind(step: &Executing<'_, '_>, value: &Val) -> Option<Lanes> {
+    let Val::Based(Base::Register(r), by) = value else { return None };
+    let start = (*step.warp.allocated.get(r)?)?;
+    Some(by.map(|v| v.wrapping_add(start) & 0xffff_ffff))
+}
+
+/// What is left of an address in tensor memory that is shifted to its lane, or beyond: an allocation starts in lane 0 (PTX ISA
+/// 9.2, 9.7.16.1).
+fn lane_of(step: &Executing<'_, '_>, i: &Binary) -> Option<Lanes> {
+    let shift = step.read(&i.b).known()?.one(step.mask)?;
+    let by = behind(step, &step.read(&i.a)).filter(|_| i.form == BinaryForm::Shr)?;
+    let low = |v: u64| v & ((1 << COLUMN_BITS) - 1);
+    let fits = |lane: usize| low(by.get(lane)) + COLUMNS <= 1 << COLUMN_BITS && by.get(lane) >> 31 == 0;
+    let all = (COLUMN_BITS..32).contains(&shift) && lanes(step.mask).all(fits);
+    all.then(|| by.map(|v| v >> shift))
+}
+
+/// How far behind an allocation a sum is.
+fn moved(step: &Executing<'_, '_>, op: AluOp, (a, b): (&Val, &Val)) -> Option<u64> {
+    let number = |v: &Val| v.known()?.one(step.mask);
+    let sum = |a, b| Some(behind(step, a)?.one(step.mask)?.wrapping_add(number(b)?));
+    sum(a, b).or_else(|| sum(b, a)).filter(|_| op == AluOp::Add)
 }
 
 /// The operation of litmus texts, if there is one.
@@ -105,9 +139,11 @@ fn computed(
     (a, b): (&Val, &Val),
     dst: Reg,
 ) -> Result<Option<Then>, Refusal> {
+    let moved = moved(step, op, (a, b));
     let Some(a) = operand_left(step, a, ty, SUMS[0])? else { return Ok(None) };
     let Some(b) = operand_left(step, b, ty, SUMS[1])? else { return Ok(None) };
     let result = step.slot(RESULT)?;
+    step.warp.allocates(result, moved);
     step.leave_op(Op::Alu { op, ty, dst: result, a, b })?;
     step.set(dst, Val::Based(Base::Register(result.0), Lanes::Same(0)));
     Ok(Some(Then::Next))

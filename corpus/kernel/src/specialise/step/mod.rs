@@ -24,6 +24,7 @@ mod remote;
 mod small;
 pub(super) mod statement;
 mod tensor;
+mod told;
 mod warpgroup;
 
 use super::item::{Content, Item, Note, Stored};

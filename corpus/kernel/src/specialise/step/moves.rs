@@ -70,8 +70,12 @@ pub(super) fn uniform_load(
 
 /// Notes what a load reads that is right only for memory that nothing writes while the kernel runs.
 fn promised(step: &mut Executing<'_, '_>, access: &Access, address: &Val) -> Result<(), Refusal> {
-    let Place::In(mem, at) = step.place(access.space, address)? else { return Ok(()) };
     let (line, bytes) = (step.line(), u64::from(access.bytes(step)?));
+    if let Some((mem, start, end)) = step.somewhere(address) {
+        step.warp.out.promised.insert((mem, start, end, line));
+        return Ok(());
+    }
+    let Place::In(mem, at) = step.place(access.space, address)? else { return Ok(()) };
     for lane in lanes(step.mask) {
         step.warp.out.promised.insert((mem, at.get(lane), at.get(lane).saturating_add(bytes), line));
     }

@@ -43,7 +43,10 @@ impl Executing<'_, '_> {
         if let Val::Based(Base::Behind(n), _) = value {
             return Some((Mem::Param(*n), 0, END));
         }
-        let Val::Unknown(Why::Loaded(_) | Why::Computed(_) | Why::Ticket { .. }) = value else { return None };
+        let Val::Unknown(Why::Word(..) | Why::Loaded(_) | Why::Computed(_) | Why::Ticket { .. }) = value
+        else {
+            return None;
+        };
         let (mem, start, end) = *self.regions().of.get(&self.state.pc)?;
         let mem = self.round().launch.memory(mem);
         let own = if mem.cta().is_some() { Mem::Shared(self.warp.here.cta) } else { mem };

@@ -5,10 +5,11 @@
 //! PTX ISA 9.2, 9.7.9.25.
 
 use super::place::Place;
+use super::told::copied;
 use super::{Executing, Then};
 use crate::Refusal;
 use crate::specialise::item::{Item, Placed};
-use crate::specialise::known::value::{Lanes, Val, lanes};
+use crate::specialise::known::value::{Base, Lanes, Val, lanes};
 use crate::specialise::touch::{Kind, Mem, Spread, Touch};
 use moire_program::ir::*;
 use std::collections::BTreeSet;
@@ -65,13 +66,33 @@ pub(super) fn small(step: &mut Executing<'_, '_>, copy: &SmallCopy) -> Result<Th
     let whole = Lanes::Same(u64::from(copy.bytes));
     let mut touches = vec![footprint(mem, &at, &whole, step.mask, true)];
     touches.extend(source(step, &from, &read)?);
-    step.overwritten(&touches[0])?;
+    let words = words(step, (mem, &at), (&from, &read), copy.bytes.into());
+    if words != step.mask {
+        let others = footprint(mem, &at, &whole, step.mask & !words, true);
+        step.overwritten(&others)?;
+    }
     if joined(step, &mut touches) {
         return Ok(Then::Next);
     }
     let op = Op::AsyncCopy(AsyncCopy::Small(*copy));
     step.emit(Item::Op { op: Box::new(op), touches })?;
     Ok(Then::Next)
+}
+
+/// The lanes that copy a whole word of the launch which decides something.
+fn words(
+    step: &mut Executing<'_, '_>,
+    (mem, at): (Mem, &Lanes),
+    (from, read): (&Val, &Lanes),
+    bytes: u32,
+) -> u32 {
+    let whole = lanes(step.mask).all(|l| read.get(l) == u64::from(bytes));
+    match (mem, from) {
+        (Mem::Shared(cta), Val::Based(Base::Param(n), source)) if whole => {
+            copied(step, (cta, at), (Mem::Param(*n), source), bytes)
+        }
+        _ => 0,
+    }
 }
 
 /// What the lanes read, given the number of bytes for each: any bytes of the memory, if data decides the address.

@@ -28,6 +28,9 @@ fn in_tensor(step: &mut Executing<'_, '_>, addr: &Address) -> Result<Address, Re
         let offset = (offset as u32).cast_signed();
         return Ok(Address { base: Operand::Reg(Reg(*r)), offset });
     }
+    if matches!(value, Val::Based(Base::Register(_), _)) {
+        return step.abstain("an address in tensor memory that differs from lane to lane");
+    }
     step.abstain(format!("an address in tensor memory that depends on {}", step.warp.reason(&value)))
 }
 

@@ -57,11 +57,9 @@ fn launched(head: &str, launch: &Launched) -> String {
 fn assumed(launch: &Launched) -> String {
     let mut out = String::new();
     for param in launch.params.iter().filter(|p| p.origin.is_assumed()) {
-        let place = param.place();
         let of = if launch.number > 0 { format!("{}:", launch.number) } else { String::new() };
-        let says = |decides| {
-            format!("    assumed: parameter {of}{place} = {}, which decides {decides}\n", param.value)
-        };
+        let what = param.what().replace("parameter ", &format!("parameter {of}"));
+        let says = |decides| format!("    assumed: {what} = {}, which decides {decides}\n", param.value);
         out.extend(param.decides.iter().map(says));
     }
     out
