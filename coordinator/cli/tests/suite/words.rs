@@ -31,7 +31,12 @@ const LENGTHS: &str = "words behind parameter 0 (lengths) = ";
 #[test]
 fn a_length_behind_a_pointer_is_chosen_and_stated() {
     let decides = "which decides whether line 28 branches to line ";
-    answers("words-length.ptx", &[], (0, "clean"), &[LENGTHS, "(assumed)", decides]);
+    answers(
+        "words-length.ptx",
+        &[],
+        (0, "clean"),
+        &[LENGTHS, "(assumed)", decides, "CTAs read different words"],
+    );
     // The mistake needs a second round.
     answers("words-length-early.ptx", &[], (10, "race"), &[LENGTHS, "(assumed)", "--param '0[]'="]);
 }

@@ -450,6 +450,7 @@ fn closed(
     let alike: Vec<_> = traces.iter_mut().map(|t| std::mem::take(&mut t.common)).collect();
     let residue = residue(&places, traces)?;
     reserve = reserve.or_else(|| words::uneven(&places, &residue.items, &alike));
+    notes.extend(words::each_its_own(&places, &alike));
     notes.extend(taken(grids, &residue.items));
     notes.extend(queue::starts(grids));
     let behind = resident::waits_behind(&places, &residue.items);

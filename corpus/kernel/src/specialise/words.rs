@@ -18,7 +18,8 @@
 //!
 //! Nor is such a launch clean for sure (`uneven`): threads whose words differ take different ways to a barrier, and rows that are
 //! apart meet. So it is clean only if warps that have something in common come to the same words in the same order, and if one word
-//! decides the places in memory that is written. CTAs that have nothing in common may read words of their own.
+//! decides the places in memory that is written. CTAs that have nothing in common may read words of their own; that they have nothing in common with others is
+//! noted (`each_its_own`).
 
 use super::actual::Actual;
 use super::item::{Note, Placed, Trace};
@@ -175,6 +176,15 @@ pub(super) fn uneven(places: &[Here], items: &[Vec<Placed>], alike: &[Common]) -
     let mut all = alike.iter().flatten();
     let one = all.find(|(key, _)| sure(key)).map(|(_, found)| found.0);
     one.or_else(|| groups(places, items).iter().find_map(|warps| differ(places, warps, alike))).map(refusal)
+}
+
+/// What is taken for granted of words that CTAs with nothing in common read, each its own: with other words they may have something in
+/// common, as in `if (flag[b]) out[b] else out[b ^ 1]`.
+pub(super) fn each_its_own(places: &[Here], alike: &[Common]) -> Option<Note> {
+    let warps: Vec<usize> = (0..places.len()).collect();
+    let line = differ(places, &warps, alike)?;
+    let text = "CTAs read different words that are assumed to be alike here: it is assumed that with others, too, these CTAs have nothing in common";
+    Some(Note::new(line, text))
 }
 
 /// The line at which one of these warps comes to other words than another one; copies of a CTA are taken together.
