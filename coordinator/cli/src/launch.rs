@@ -27,8 +27,8 @@ pub(crate) struct LaunchArgs {
     #[arg(long, value_name = "X[,Y,Z]", value_parser = numbered_shape)]
     pub(crate) cluster: Vec<(usize, [u32; 3])>,
     /// The value of a parameter, from 0 on, or of a field of one that is a structure, from its first byte (repeatable); pointers
-    /// and tensor maps need none, and others get one that lets more of the kernel run. '5[8]=3': the word of global memory that
-    /// starts 8 bytes behind pointer 5 and is only read; '5[]=3': all words there that get no value of their own. Behind --then,
+    /// and tensor maps need none, and others get one that lets more of the kernel run. `5[8]=3`: the word of global memory that
+    /// starts 8 bytes behind pointer 5 and is only read; `5[]=3`: all words there that get no value of their own. Behind --then,
     /// 1:0=0:2: the pointer or tensor map 0 of kernel 1 is parameter 2 of kernel 0, the first
     #[arg(long = "param", value_name = "INDEX[+BYTE][[BYTE]]=VALUE", value_parser = param)]
     pub(crate) params: Vec<Param>,
