@@ -11,4 +11,4 @@ mod compiler;
 mod table;
 
 pub use compiler::{Compiler, Kind, Options};
-pub use table::{Made, Table, folder};
+pub use table::{Table, folder};

@@ -1,4 +1,4 @@
-//! What a compiler makes of each form ([`moire_source::form`]): the instructions, or why it refuses it.
+//! Which forms ([`moire_source::form`]) a compiler refuses, and in which words.
 //!
 //! A compiler is asked about a form once. Its answers are kept in a file of the user's cache, `$MOIRE_CACHE`,
 //! `$XDG_CACHE_HOME/moire` or `~/.cache/moire`, named by the compiler's file, its size and age, its version, and the options. A
@@ -20,23 +20,17 @@ const TOGETHER: usize = 64;
 /// Most bytes of a kept table that are read.
 const MOST: u64 = 16 << 20;
 
-/// What a compiler makes of a form.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Made {
-    /// The mnemonics of what may touch or order memory, in their order.
-    Instructions(Vec<String>),
-    /// Its words.
-    Refused(String),
-}
+/// The name of a form, and what the compiler says if it refuses it.
+type Row = (String, Option<String>);
 
-/// What one compiler makes of forms, as far as it was asked.
+/// Which forms one compiler refuses, as far as it was asked.
 #[derive(Debug)]
 pub struct Table {
     compiler: Compiler,
     options: Options,
     file: Option<PathBuf>,
-    /// By the hash of the text that was compiled: the name of the form, and the answer.
-    rows: BTreeMap<u64, (String, Made)>,
+    /// By the hash of the text that was compiled.
+    rows: BTreeMap<u64, Row>,
 }
 
 impl Table {
@@ -60,8 +54,8 @@ impl Table {
         self.ask(&new(self, unknown.values().filter_map(usual).collect()), beat);
         for (name, one) in &unknown {
             let like = usual(one).and_then(|(_, like)| self.rows.get(&self.key(&like)));
-            if let Some((_, refused @ Made::Refused(_))) = like {
-                let row = (name.clone(), refused.clone());
+            if let Some((_, Some(words))) = like {
+                let row = (name.clone(), Some(words.clone()));
                 self.rows.entry(self.key(one)).or_insert(row);
             }
         }
@@ -69,7 +63,7 @@ impl Table {
         if !unknown.is_empty() {
             self.keep();
         }
-        let refuses = |one| matches!(self.rows.get(&self.key(one)), Some((_, Made::Refused(_))));
+        let refuses = |one| matches!(self.rows.get(&self.key(one)), Some((_, Some(_))));
         forms.iter().filter(|(_, one)| refuses(one)).map(|(name, _)| name.clone()).collect()
     }
 
@@ -81,33 +75,28 @@ impl Table {
             let programs: Vec<&Source> = some.iter().map(|(_, one)| *one).collect();
             let answers = batch::compile(&self.compiler, &programs, &self.options, TOGETHER);
             for ((name, one), answer) in some.iter().zip(answers) {
-                let made = match answer.as_ref().map_err(AsRef::as_ref) {
-                    Ok(ptx) => Made::Instructions(ptx.iter().flat_map(|text| mnemonics(text)).collect()),
+                let refusal = match answer.as_ref().map_err(AsRef::as_ref) {
+                    Ok(_) => None,
                     Err(why @ (Failure::Refused(_) | Failure::Compile(_) | Failure::Crashed { .. })) => {
                         let words = why.to_string();
                         let words = words.trim_start_matches("refused: ").chars();
-                        Made::Refused(words.filter(|c| !c.is_control()).take(300).collect())
+                        Some(words.filter(|c| !c.is_control()).take(300).collect())
                     }
                     Err(_) => continue,
                 };
-                self.rows.insert(self.key(one), ((*name).clone(), made));
+                self.rows.insert(self.key(one), ((*name).clone(), refusal));
             }
         }
     }
 
     /// The first of these forms that the compiler refuses. Of a compiler that takes none at all, its words.
     pub fn refusal(&self, forms: &Forms) -> Option<Failure> {
-        let blind = !self.rows.values().any(|(_, made)| matches!(made, Made::Instructions(_)));
+        let blind = self.rows.values().all(|(_, refusal)| refusal.is_some());
         forms.iter().find_map(|(name, one)| match self.rows.get(&self.key(one)) {
-            Some((_, Made::Refused(words))) if blind => Some(Failure::Refused(vec![words.clone()])),
-            Some((_, Made::Refused(_))) => Some(Failure::Refused(vec![name.clone()])),
+            Some((_, Some(words))) if blind => Some(Failure::Refused(vec![words.clone()])),
+            Some((_, Some(_))) => Some(Failure::Refused(vec![name.clone()])),
             _ => None,
         })
-    }
-
-    /// The forms that were asked about, by name.
-    pub fn rows(&self) -> impl Iterator<Item = (&str, &Made)> {
-        self.rows.values().map(|(name, made)| (name.as_str(), made))
     }
 
     fn key(&self, form: &Source) -> u64 {
@@ -148,40 +137,21 @@ fn name(compiler: &Compiler, options: &Options) -> String {
     format!("forms-{}-{}-{:016x}", compiler.kind().name(), compiler.version(), hasher.finish())
 }
 
-/// `3f..  +  r = load.acquire.gpu x of .global .b32  ld.acquire.gpu.global.u32`, with tabs
-fn written(key: u64, (name, made): &(String, Made)) -> String {
-    let (sign, detail) = match made {
-        Made::Instructions(all) => ('+', all.join("; ")),
-        Made::Refused(why) => ('-', why.clone()),
-    };
-    format!("{key:016x}\t{sign}\t{name}\t{detail}\n")
+/// `3f..  -  fence.acquire.gpu  LLVM ERROR: ..`, with tabs; `+` and nothing behind the name of a form that is taken
+fn written(key: u64, (name, refusal): &Row) -> String {
+    let sign = if refusal.is_some() { '-' } else { '+' };
+    format!("{key:016x}\t{sign}\t{name}\t{}\n", refusal.as_deref().unwrap_or_default())
 }
 
-fn read(line: &str) -> Option<(u64, (String, Made))> {
+fn read(line: &str) -> Option<(u64, Row)> {
     let mut parts = line.splitn(4, '\t');
     let key = u64::from_str_radix(parts.next()?, 16).ok()?;
-    let (sign, name, detail) = (parts.next()?, parts.next()?.to_owned(), parts.next()?);
-    let made = match sign {
-        "+" => Made::Instructions(detail.split("; ").filter(|w| !w.is_empty()).map(str::to_owned).collect()),
-        "-" => Made::Refused(detail.to_owned()),
-        _ => return None,
-    };
-    Some((key, (name, made)))
-}
-
-/// The mnemonics of a kernel that may touch or order memory, parameters left out. The last store may be that of its result.
-fn mnemonics(ptx: &str) -> Vec<String> {
-    let body = ptx.split_once('{').map_or(ptx, |(_, body)| body);
-    let word = |line: &str| {
-        let mut words = line.split_whitespace();
-        words.find(|w| !w.starts_with('@')).unwrap_or_default().trim_end_matches(';').to_owned()
-    };
-    let matters = |w: &String| {
-        ["ld.", "st.", "atom.", "red.", "fence.", "membar.", "call"].iter().any(|p| w.starts_with(p))
-            && !w.starts_with("ld.param")
-            && !w.starts_with("st.param")
-    };
-    body.lines().map(str::trim).map(word).filter(matters).collect()
+    let (sign, name, words) = (parts.next()?, parts.next()?.to_owned(), parts.next()?);
+    match sign {
+        "+" => Some((key, (name, None))),
+        "-" => Some((key, (name, Some(words.to_owned())))),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -190,23 +160,13 @@ mod tests {
 
     #[test]
     fn a_row_is_read_as_it_was_written() {
-        let taken = (
-            "r = load.relaxed.gpu x of .global .b32".to_owned(),
-            Made::Instructions(vec!["ld.relaxed.gpu.u32".into()]),
-        );
-        let refused = ("fence.acquire.gpu".to_owned(), Made::Refused("refused: no".into()));
-        let nothing = ("fence.release.cta".to_owned(), Made::Instructions(Vec::new()));
-        for row in [taken, refused, nothing] {
+        let taken = ("r = load.relaxed.gpu x of .global .b32".to_owned(), None);
+        let refused = ("fence.acquire.gpu".to_owned(), Some("refused: no".to_owned()));
+        for row in [taken, refused] {
             assert_eq!(read(written(7, &row).trim_end_matches('\n')), Some((7, row)));
         }
         for damaged in ["", "7", "7\t+\tx", "x\t+\tx\ty", "7\t?\tx\ty"] {
             assert_eq!(read(damaged), None, "{damaged}");
         }
-    }
-
-    #[test]
-    fn mnemonics_are_those_that_touch_memory() {
-        let ptx = ".entry x(\n)\n{\n\tld.param.u64 %rd1, [p];\n\tmembar.gl;\n\t@%p1 atom.add.gpu.u32 %r1, [%rd1], 1;\n\tret;\n}\n";
-        assert_eq!(mnemonics(ptx), ["membar.gl", "atom.add.gpu.u32"]);
     }
 }
