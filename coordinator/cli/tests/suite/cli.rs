@@ -549,3 +549,12 @@ fn findings_of_a_coordinator_are_those_of_its_store() {
     let nobody = moire(folder.path(), &["findings", "list", "--coordinator", &there]);
     assert!(String::from_utf8_lossy(&nobody.stderr).contains("`moire serve` starts one"), "{nobody:?}");
 }
+
+/// The answer of `moire check` as JSON fits the schema that is published.
+pub(crate) fn fits_schema(answer: &serde_json::Value) {
+    let schema = serde_json::from_str(include_str!("../../../../deploy/schema/check.json")).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> =
+        schema.iter_errors(answer).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert_eq!(errors, Vec::<String>::new(), "{answer:#}");
+}

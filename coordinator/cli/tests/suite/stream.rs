@@ -29,11 +29,7 @@ fn json(words: &[&str]) -> Value {
     let out = check(&[words, &["--format", "json", "--explain-time", "0s"]].concat());
     let answer = serde_json::from_slice(&out.stdout)
         .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&out.stderr)));
-    let schema = serde_json::from_str(include_str!("../../../../deploy/schema/check.json")).unwrap();
-    let schema = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> =
-        schema.iter_errors(&answer).map(|e| format!("{}: {e}", e.instance_path())).collect();
-    assert_eq!(errors, Vec::<String>::new(), "{answer:#}");
+    crate::cli::fits_schema(&answer);
     answer
 }
 
