@@ -53,7 +53,7 @@ impl Body<'_, '_> {
     }
 
     fn register(&mut self, name: &str) -> Option<Known> {
-        let ir::Reg(index) = self.thread.reg(self.scan, name).ok()?;
+        let ir::Reg(index) = self.thread.find(self.scan, name).ok()??;
         let ty = self.thread.types.get(usize::from(index)).copied()?;
         Some(Known::Reg(Reg { index: index.into(), class: class(ty) }))
     }

@@ -8,6 +8,7 @@ use moire_program::ir::{Content, Placement, Space};
 use moire_program::limits::OBJECT_BYTES;
 use moire_program::text::build::{Builder, ThreadBuilder};
 use moire_program::text::scan::{Parsed, Scan, closest};
+use std::sync::Arc;
 
 /// The parts of the module read so far.
 struct Reading {
@@ -178,6 +179,7 @@ fn kernel(scan: &mut Scan<'_>, r: &mut Reading) -> Parsed<()> {
         names: Vec::new(),
         tables: Vec::new(),
         program: builder.program.clone(),
+        kept: Arc::default(),
     };
     head(scan, &mut kernel)?;
     if scan.take(";") {

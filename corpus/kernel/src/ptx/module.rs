@@ -3,6 +3,8 @@
 use super::special::Special;
 use moire_isa::{Instr, Value};
 use moire_program::ir::{AsyncCopy, Control, CtaGroup, Guard, Op, Program, Reg, Space, Ty};
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
 
 /// Most kernels of one module.
 pub const KERNELS: usize = 64;
@@ -49,6 +51,8 @@ pub struct Kernel {
     pub tables: Vec<Vec<usize>>,
     /// The program that static rules check: the objects, and one thread with the instructions that litmus texts have too.
     pub program: Program,
+    /// What is found out about it once and kept.
+    pub(crate) kept: Arc<OnceLock<Box<dyn Any + Send + Sync>>>,
 }
 
 impl Kernel {

@@ -9,7 +9,7 @@ use moire_program::ir::Op;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What loads decide.
-pub(super) struct Led {
+pub(crate) struct Led {
     /// The loads that a guard depends on, or the address of such a load.
     deciding: BTreeSet<usize>,
     /// The loads that what a store or a copy reads is computed from.

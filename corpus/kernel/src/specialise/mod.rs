@@ -88,19 +88,14 @@ use crate::Refusal;
 use crate::ptx::{Kernel, Module};
 use budget::Budget;
 use item::Trace;
-use known::equal::Equal;
-use known::flow::Flow;
 use known::heap::Heap;
-use known::map::Map;
-use known::region::Regions;
 use launch::Here;
-use led::Led;
 use moire_program::ir::Program;
 use need::{Named, Stopped};
 use plan::Plan;
 use residual::{Names, Residue, apart, residue};
 use run::run;
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use taken::taken;
@@ -193,7 +188,7 @@ fn lowered(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Lowered, 
         return Err(refusal);
     }
     let all: Vec<usize> = (0..ahead.places.len()).collect();
-    let names = Names { grids: &grids, maps: &ahead.maps };
+    let names = Names { grids: &grids };
     let program = residual::program(&names, &ahead.places, &ahead.residue, &all)?;
     Ok(Lowered { program, notes: ahead.notes, coverage: ahead.coverage.remove(0), loose: ahead.loose })
 }
@@ -229,8 +224,8 @@ pub fn lower_queue(mut grids: Vec<Grid<'_>>, choosing: bool) -> Result<Apart, Re
 }
 
 fn parted(grids: &[Grid<'_>], ahead: Ahead) -> Result<Apart, Refusal> {
-    let Ahead { maps, places, residue, notes, coverage, reserve, loose } = ahead;
-    let names = Names { grids, maps: &maps };
+    let Ahead { places, residue, notes, coverage, reserve, loose } = ahead;
+    let names = Names { grids };
     let mut parts: Vec<(Program, Part)> = Vec::new();
     // By the numbers of the grid and of the cluster.
     let units: BTreeSet<u32> = places.iter().map(Here::unit).collect();
@@ -263,7 +258,6 @@ fn survey(kernel: &Kernel, launch: &Launch, budget: &Budget, choosing: bool) -> 
 
 /// Launches whose warps have all been run ahead.
 struct Ahead {
-    maps: Vec<Map>,
     places: Vec<Here>,
     residue: Residue,
     notes: Vec<Note>,
@@ -322,25 +316,6 @@ fn steered(traces: &[Trace]) -> Option<Refusal> {
     Some(Refusal::Abstained { what: what.into(), line })
 }
 
-/// What is known of a kernel before its warps run.
-struct Known {
-    flow: Flow,
-    equal: OnceCell<Equal>,
-    regions: OnceCell<Regions>,
-    led: OnceCell<Led>,
-}
-
-impl Known {
-    fn new(kernel: &Kernel) -> Self {
-        Known {
-            flow: Flow::new(kernel),
-            equal: OnceCell::new(),
-            regions: OnceCell::new(),
-            led: OnceCell::new(),
-        }
-    }
-}
-
 /// Runs every warp ahead, in rounds until no warp stores anything new.
 fn ahead(
     grids: &[Grid<'_>],
@@ -349,8 +324,6 @@ fn ahead(
     Reading { choosing, counting, drawing, plan, stored }: Reading<'_>,
 ) -> Result<Ahead, Refusal> {
     grids.iter().try_for_each(|g| g.launch.fits(g.kernel))?;
-    let known: Vec<Known> = grids.iter().map(|g| Known::new(g.kernel)).collect();
-    let maps: Vec<Map> = grids.iter().map(|g| Map::new(g.kernel)).collect();
     let places: Vec<Here> = grids.iter().flat_map(|g| g.launch.warps()).collect();
     let mut heap = stored.map_or_else(Heap::default, |stored| stored.borrow().clone());
     let told = grids.iter().any(|g| g.launch.words.is_some());
@@ -361,15 +334,10 @@ fn ahead(
         let mut notes = BTreeSet::new();
         let mut starved = None;
         for here in &places {
-            let n = here.grid as usize;
+            let grid = &grids[here.grid as usize];
             let round = Round {
-                kernel: grids[n].kernel,
-                flow: &known[n].flow,
-                equal: &known[n].equal,
-                regions: &known[n].regions,
-                led: &known[n].led,
-                launch: &grids[n].launch,
-                map: &maps[n],
+                kernel: grid.kernel,
+                launch: &grid.launch,
                 heap: &heap,
                 budget,
                 named,
@@ -404,10 +372,9 @@ fn ahead(
             if let [one] = grids
                 && one.launch.words.is_some()
             {
-                let led = known[0].led.get_or_init(|| Led::new(one.kernel));
-                notes.extend(words::taken(one.kernel, led, &mut traces));
+                notes.extend(words::taken(one.kernel, &mut traces));
             }
-            return closed(grids, maps, places, traces, notes);
+            return closed(grids, places, traces, notes);
         }
         heap = next;
         if round + 1 == ROUNDS {
@@ -422,7 +389,6 @@ fn ahead(
 /// What the last round gave.
 fn closed(
     grids: &[Grid<'_>],
-    maps: Vec<Map>,
     places: Vec<Here>,
     mut traces: Vec<Trace>,
     mut notes: BTreeSet<Note>,
@@ -441,7 +407,7 @@ fn closed(
         let promise = promised::kept(own).err();
         let pool = || registers::suffice(kernel.entry_registers()?, here, own).err();
         reserve = reserve.or(promise).or_else(pool).or_else(|| steered(own));
-        reserve = reserve.or_else(|| overlap::none(&launch.actual, &maps[n], own).err());
+        reserve = reserve.or_else(|| overlap::none(&launch.actual, grids[n].kernel.map(), own).err());
         notes.extend(registers::taken(kernel.entry_registers(), own));
     }
     reserve = reserve.or_else(|| queue::promises(grids, &of, &traces));
@@ -462,5 +428,5 @@ fn closed(
         coverage.met.awaits = awaits;
     }
     let notes = notes.into_iter().collect();
-    Ok(Ahead { maps, places, residue, notes, coverage, reserve, loose })
+    Ok(Ahead { places, residue, notes, coverage, reserve, loose })
 }

@@ -99,7 +99,7 @@ impl Run<'_> {
             let kept = short && bit(before) && bit(now);
             if kept { Growth::Same } else { growth(before, now, (state.active, self.bits(r.index()))) }
         };
-        let all: Vec<Growth> = round.flow.live[head].iter().map(of).collect();
+        let all: Vec<Growth> = round.kernel.flow().live[head].iter().map(of).collect();
         plan.growths.borrow_mut().insert(key, all.clone());
         Some(all)
     }
@@ -109,7 +109,7 @@ impl Run<'_> {
         let Some(growths) = self.growths(state).filter(|_| alone) else {
             return self.warp.abstain(state, "a loop whose rounds start in several ways");
         };
-        for (r, growth) in round.flow.live[head].iter().zip(&growths) {
+        for (r, growth) in round.kernel.flow().live[head].iter().zip(&growths) {
             let guess = guessed(growth, &state.env[r.index()], self.bits(r.index()));
             state.env[r.index()] = guess.unwrap_or(Val::Unknown(Why::Computed(self.warp.line(head))));
         }
@@ -183,7 +183,7 @@ impl Run<'_> {
         }
         let broken =
             |r: &&moire_program::ir::Reg| !holds(&start.env[r.index()], &state.env[r.index()], state.active);
-        let reg = warp.round.flow.live[open.head].iter().find(broken)?;
+        let reg = warp.round.kernel.flow().live[open.head].iter().find(broken)?;
         Some(warp.round.kernel.program.threads[0].regs[reg.index()].name.clone())
     }
 

@@ -10,7 +10,6 @@
 
 use super::Launch;
 use super::item::{Item, Note, Placed, Trace};
-use super::known::map::Map;
 use super::launch::Here;
 use super::promised::{across, met};
 use super::stream::Queued;
@@ -69,7 +68,7 @@ pub(super) fn queue(grids: &mut [Grid<'_>]) -> Result<(), Refusal> {
 fn placed(ahead: &[Grid<'_>], grid: &Grid<'_>, next: &mut (u16, u16)) -> Result<Queued, Refusal> {
     let number = u32::try_from(ahead.len()).unwrap_or(u32::MAX);
     let mut out = Queued { grid: number, ..Queued::default() };
-    let map = Map::new(grid.kernel);
+    let map = grid.kernel.map();
     for (n, at) in (0..).zip(&map.params) {
         let shared = grid.same.get(&n).map(|of| same(ahead, grid, n, *of)).transpose()?;
         let own = (next.0, u64::from(number) << MAP_SHIFT | at);
@@ -109,9 +108,9 @@ fn same(
         }
         _ => {
             let queued = &first.launch.queued;
-            let map = Map::new(first.kernel);
+            let map = first.kernel.map();
             let at = map.params.get(usize::from(param)).copied().unwrap_or_default();
-            Ok((queued.memory(param), queued.map(&map, at)))
+            Ok((queued.memory(param), queued.map(map, at)))
         }
     }
 }

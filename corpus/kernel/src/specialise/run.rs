@@ -148,7 +148,7 @@ impl<'r> Run<'r> {
         let hash = |seed: u64| {
             let mut h = std::collections::hash_map::DefaultHasher::new();
             (seed, state.active, &state.loads, &state.tickets, &state.answers).hash(&mut h);
-            for r in &self.round().flow.live[pc] {
+            for r in &self.round().kernel.flow().live[pc] {
                 let value = &state.env[r.index()];
                 value.hash(&mut h);
                 if let Val::Based(Base::Register(slot), _) = value {
@@ -248,9 +248,9 @@ impl<'r> Run<'r> {
         };
         self.round().budget.statement()?;
         self.cover(state, statement);
-        if self.round().flow.target[state.pc] {
+        if self.round().kernel.flow().target[state.pc] {
             self.at_head(state, memo, work.is_empty(), depth)?;
-            self.round().budget.looks(2 * self.round().flow.live[state.pc].len());
+            self.round().budget.looks(2 * self.round().kernel.flow().live[state.pc].len());
             let key = self.key(state, state.pc);
             let known = memo.get(&key).copied();
             self.enter(state, known.is_some());
@@ -300,7 +300,7 @@ impl<'r> Run<'r> {
 
     /// Whether the arms of a branch only move data that decides nothing.
     fn is_quiet(&self, pc: usize) -> bool {
-        self.round().flow.quiet[pc].as_ref().is_some_and(|lines| !self.steers(lines))
+        self.round().kernel.flow().quiet[pc].as_ref().is_some_and(|lines| !self.steers(lines))
     }
 
     /// Whether it is a store to shared memory that decides nothing.
@@ -331,7 +331,7 @@ impl<'r> Run<'r> {
         guard: Guard,
         work: &mut Vec<(Option<u32>, State)>,
     ) -> Result<Option<Progress>, Refusal> {
-        let flow = self.round().flow;
+        let flow = self.round().kernel.flow();
         if let What::Branch { target } = statement.what {
             let (taken, passed) = (flow.fails[target.min(flow.fails.len() - 1)], flow.fails[state.pc + 1]);
             if taken != passed {
@@ -398,7 +398,7 @@ impl<'r> Run<'r> {
     fn ran(&mut self, state: &mut State) {
         let pc = state.pc;
         self.warp.out.course.reach(pc);
-        for first in &self.round().flow.around[pc] {
+        for first in &self.round().kernel.flow().around[pc] {
             let passes = state.passes.iter().find(|p| p.0 == *first).map_or(0, |p| p.1);
             if *state.ran.entry((pc, *first)).or_insert(passes) != passes {
                 self.warp.out.course.again(pc, *first);
@@ -410,7 +410,7 @@ impl<'r> Run<'r> {
     fn enter(&mut self, state: &mut State, known: bool) {
         let back = std::mem::take(&mut state.back);
         let at = state.pc;
-        if !self.round().flow.spans.contains_key(&at) {
+        if !self.round().kernel.flow().spans.contains_key(&at) {
             return;
         }
         if !back {
@@ -426,7 +426,7 @@ impl<'r> Run<'r> {
 
     /// Counts a pass of the loop that a branch leads back to, if it is taken or no later one leads there.
     fn pass(&mut self, state: &mut State, first: usize, taken: bool) {
-        let last = self.round().flow.spans.get(&first) == Some(&state.pc);
+        let last = self.round().kernel.flow().spans.get(&first) == Some(&state.pc);
         if !taken && !last {
             return;
         }
@@ -441,7 +441,7 @@ impl<'r> Run<'r> {
 
     /// Forgets the passes of loops that a jump enters behind their first statement.
     fn jump(&self, state: &mut State, to: usize) {
-        let (from, spans) = (state.pc, &self.round().flow.spans);
+        let (from, spans) = (state.pc, &self.round().kernel.flow().spans);
         let inside =
             |first: usize, pc: usize| spans.get(&first).is_some_and(|last| (first..=*last).contains(&pc));
         state.passes.retain(|p| inside(p.0, from) || !inside(p.0, to));
@@ -497,10 +497,10 @@ impl<'r> Run<'r> {
             state.pc += 1;
             return Ok(Progress::Going);
         }
-        let meet = self.round().flow.meets[state.pc];
+        let meet = self.round().kernel.flow().meets[state.pc];
         let other = self.warp.fresh();
         let end = self.warp.fresh();
-        let leaves = |pc: usize| self.round().flow.leaves[pc];
+        let leaves = |pc: usize| self.round().kernel.flow().leaves[pc];
         let mut arms = [(target, taken), (state.pc + 1, rest)];
         // Lanes of one arm may still meet those of the other, unless their arm is nothing but an exit. That one is run first.
         if leaves(arms[1].0) && !leaves(arms[0].0) {
@@ -536,7 +536,7 @@ impl<'r> Run<'r> {
     fn joined(&self, before: &State, a: State, b: State) -> State {
         let meet = b.pc;
         let mut env = b.env;
-        for reg in &self.round().flow.live[meet] {
+        for reg in &self.round().kernel.flow().live[meet] {
             let r = reg.index();
             let mine = std::mem::replace(&mut env[r], Val::Unknown(Why::Unset));
             env[r] = a.env[r].clone().over(a.active, &mine);
@@ -579,7 +579,7 @@ impl<'r> Run<'r> {
         target: usize,
         depth: usize,
     ) -> Result<Progress, Refusal> {
-        let meet = self.round().flow.meets[state.pc];
+        let meet = self.round().kernel.flow().meets[state.pc];
         self.round().budget.looks(2 * state.env.len());
         let (yes, end) = (self.warp.fresh(), self.warp.fresh());
         let arm = |holds: bool, state: &State| {
@@ -606,7 +606,7 @@ impl<'r> Run<'r> {
 
     /// Runs both arms of a branch that only move data, one after the other. What they compute differently is unknown.
     fn both_arms(&mut self, state: &mut State, target: usize, depth: usize) -> Result<Progress, Refusal> {
-        let meet = self.round().flow.meets[state.pc];
+        let meet = self.round().kernel.flow().meets[state.pc];
         self.round().budget.looks(2 * state.env.len());
         let first = self.region(State { pc: target, ..state.clone() }, meet, depth + 1)?;
         let second = self.region(State { pc: state.pc + 1, ..state.clone() }, meet, depth + 1)?;

@@ -3,15 +3,10 @@
 use super::budget::Budget;
 use super::item::{Item, Placed, Trace};
 use super::known::classes::Classes;
-use super::known::equal::Equal;
-use super::known::flow::Flow;
 use super::known::heap::Heap;
 use super::known::line::Cone;
-use super::known::map::Map;
-use super::known::region::Regions;
 use super::known::value::{Base, Val, Why};
 use super::launch::{Here, Launch};
-use super::led::Led;
 use super::need::{Named, Need};
 use super::plan::Plan;
 use super::registers::Behind;
@@ -20,21 +15,13 @@ use crate::Refusal;
 use crate::ptx::Kernel;
 use moire_program::ir::{Guard, Reg};
 use moire_program::limits::INSTRUCTIONS;
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The data that all warps of a round share.
 pub(super) struct Round<'r> {
     pub(super) kernel: &'r Kernel,
-    pub(super) flow: &'r Flow,
-    /// Once it is asked for.
-    pub(super) equal: &'r OnceCell<Equal>,
-    /// Once it is asked for.
-    pub(super) regions: &'r OnceCell<Regions>,
-    /// Once it is asked for.
-    pub(super) led: &'r OnceCell<Led>,
     pub(super) launch: &'r Launch,
-    pub(super) map: &'r Map,
     /// The stores of all warps in the previous round.
     pub(super) heap: &'r Heap,
     pub(super) budget: &'r Budget,
@@ -194,7 +181,7 @@ impl<'r> Warp<'r> {
     /// The register for result `n` of the current statement. If a live value still depends on that register, another one.
     pub(super) fn slot(&mut self, state: &State, n: usize) -> Result<Reg, Refusal> {
         let next_pc = (state.pc + 1).min(self.round.kernel.body.len());
-        let live = &self.round.flow.live[next_pc];
+        let live = &self.round.kernel.flow().live[next_pc];
         let mut version = 0;
         loop {
             let next = u16::try_from(self.slots.len())
@@ -280,7 +267,7 @@ impl<'r> Warp<'r> {
 
     /// Writes a register of a state in the lanes of the mask.
     pub(super) fn set(&self, state: &mut State, reg: Reg, value: Val, mask: u32) {
-        if self.round.flow.matters.get(reg.index()) == Some(&true) {
+        if self.round.kernel.flow().matters.get(reg.index()) == Some(&true) {
             let old = std::mem::replace(&mut state.env[reg.index()], Val::Unknown(Why::Unset));
             // Lanes that are not active in the state never matter there: where lanes join, each side has its own state.
             let mask = mask | !state.active;

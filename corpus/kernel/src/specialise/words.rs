@@ -27,7 +27,6 @@ use super::known::depends::Slices;
 use super::known::heap::Heap;
 use super::known::region::{END, pointers, pointing};
 use super::launch::{Here, Launch};
-use super::led::Led;
 use super::promised::{Writes, add, broken, join};
 use super::residual::apart::{groups, uses};
 use super::step::place::SOMEWHERE;
@@ -117,7 +116,7 @@ pub(super) fn changed(heap: &Heap, traces: &[Trace]) -> BTreeSet<Bytes> {
 }
 
 /// Notes the accesses at addresses that are computed from words with the number of all: where they are is not sure.
-pub(super) fn taken(kernel: &Kernel, led: &Led, traces: &mut [Trace]) -> Vec<Note> {
+pub(super) fn taken(kernel: &Kernel, traces: &mut [Trace]) -> Vec<Note> {
     let mut told: BTreeMap<usize, Told> = BTreeMap::new();
     for (pc, more) in traces.iter().flat_map(|t| t.course.told()) {
         join_told(told.entry(*pc).or_default(), more);
@@ -125,7 +124,7 @@ pub(super) fn taken(kernel: &Kernel, led: &Led, traces: &mut [Trace]) -> Vec<Not
     let alike = |load: &usize| told.get(load).into_iter().flatten().filter(|t| *t.1).map(|t| *t.0);
     let several = several(traces);
     let mut notes = Vec::new();
-    for (pc, (shared, loads)) in led.places() {
+    for (pc, (shared, loads)) in kernel.led().places() {
         let pointers: BTreeSet<Pointer> = loads.iter().flat_map(alike).collect();
         let line = kernel.body[*pc].line;
         let meets = !pointers.is_disjoint(&several) && (*shared || is_written(traces, line));

@@ -132,7 +132,7 @@ impl ThreadBuilder {
     }
 
     /// Declares a register of a family at its first use, in the braces of the family.
-    fn of_family(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<Reg> {
+    fn of_family(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<Option<Reg>> {
         let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         let families = self.declared.as_ref().map(|d| d.families.as_slice()).unwrap_or_default();
         let found = (1..=digits).rev().find_map(|n| {
@@ -141,11 +141,7 @@ impl ThreadBuilder {
             let family = families.iter().rposition(|f| f.0 == stem && number < f.1)?;
             Some((family, families[family].2))
         });
-        let Some((family, ty)) = found else {
-            let known: Vec<&str> = self.regs.keys().map(String::as_str).collect();
-            let hint = super::scan::closest(name, &known).map(|k| format!("did you mean `{k}`?"));
-            return Err(scan.error(format!("the register `{name}` is not declared"), hint));
-        };
+        let Some((family, ty)) = found else { return Ok(None) };
         let reg = self.enter(scan, name, ty)?;
         // The register is visible as long as its family, possibly beyond the innermost braces.
         if let Some(d) = &mut self.declared {
@@ -156,16 +152,26 @@ impl ThreadBuilder {
                 hidden.push(entry);
             }
         }
-        Ok(reg)
+        Ok(Some(reg))
+    }
+
+    /// The register with this name, if it is declared.
+    pub fn find(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<Option<Reg>> {
+        match self.regs.get(name) {
+            Some(reg) => Ok(Some(*reg)),
+            None => self.of_family(scan, name),
+        }
     }
 
     /// The register with this name; declares it if it is new.
     pub fn reg(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<Reg> {
-        if let Some(reg) = self.regs.get(name) {
-            return Ok(*reg);
+        if let Some(reg) = self.find(scan, name)? {
+            return Ok(reg);
         }
         if self.declared.is_some() {
-            return self.of_family(scan, name);
+            let known: Vec<&str> = self.regs.keys().map(String::as_str).collect();
+            let hint = super::scan::closest(name, &known).map(|k| format!("did you mean `{k}`?"));
+            return Err(scan.error(format!("the register `{name}` is not declared"), hint));
         }
         if self.thread.regs.len() == REGISTERS {
             return Err(scan.error(format!("a thread may have at most {REGISTERS} registers"), None));

@@ -14,5 +14,6 @@ pub(super) mod loops;
 pub(super) mod map;
 pub(super) mod region;
 pub(super) mod strides;
+mod studied;
 pub(super) mod tickets;
 pub(crate) mod value;

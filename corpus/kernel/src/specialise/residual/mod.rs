@@ -11,7 +11,6 @@ mod marks;
 pub(super) mod tidy;
 
 use super::item::{Item, Late, Manner, Placed, Trace};
-use super::known::map::Map;
 use super::lanes::{self, Strand};
 use super::launch::Here;
 use super::plan::PERIODS;
@@ -58,7 +57,6 @@ pub(crate) fn residue(places: &[Here], mut traces: Vec<Trace>) -> Result<Residue
 /// How the kernels of a program call things, in the order of their grids.
 pub(crate) struct Names<'a> {
     pub(crate) grids: &'a [Grid<'a>],
-    pub(crate) maps: &'a [Map],
 }
 
 impl Names<'_> {
@@ -72,7 +70,7 @@ impl Names<'_> {
 
     /// The variable at an offset of shared memory, and its start.
     fn shared(&self, mem: Mem, at: u32) -> (String, u32) {
-        self.maps[mem.grid()].named(at)
+        self.grids[mem.grid()].kernel.map().named(at)
     }
 
     /// The thread of a warp; `many` if a grid has several CTAs.

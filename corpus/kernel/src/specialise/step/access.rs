@@ -9,7 +9,6 @@ use super::told::{heard, leads, tell, told};
 use super::{Executing, Then};
 use crate::Refusal;
 use crate::specialise::item::{Content, Item, Manner, Stored};
-use crate::specialise::known::equal::Equal;
 use crate::specialise::known::tickets::Ticketed;
 use crate::specialise::known::value::{Base, Lanes, Val, Why, lanes};
 use crate::specialise::practice::Practice;
@@ -416,7 +415,7 @@ fn numbers_of_all(
     (cta, at, bytes): (u32, u64, u32),
 ) -> Option<Vec<i128>> {
     let (round, line) = (step.round(), step.line());
-    let once = round.flow.around[step.state.pc].is_empty() && step.mask == u32::MAX;
+    let once = round.kernel.flow().around[step.state.pc].is_empty() && step.mask == u32::MAX;
     let stored = Stored { cta, at: u32::try_from(at).ok()?, bytes, content: Content::Opaque, line };
     let others = round.heap.others(&stored, step.warp.out.warp);
     if !round.launch.is_flat()
@@ -426,7 +425,7 @@ fn numbers_of_all(
     {
         return None;
     }
-    let equal = round.equal.get_or_init(|| Equal::new(round.kernel, true, &round.flow.around));
+    let equal = round.kernel.equal(true);
     let thread = |warp: u32, lane: usize| (warp & 0xff) as usize * 32 + lane;
     let own = step.warp.out.warp;
     let all = || others.iter().copied().chain([own]).flat_map(|w| lanes(u32::MAX).map(move |l| thread(w, l)));
@@ -460,8 +459,7 @@ fn holds_same(
     (a, b): (usize, usize),
 ) -> bool {
     let round = step.round();
-    let equal =
-        || round.equal.get_or_init(|| Equal::new(round.kernel, round.launch.is_flat(), &round.flow.around));
+    let equal = || round.kernel.equal(round.launch.is_flat());
     let one = |(value, reg): (&Val, &Option<Reg>)| match value {
         Val::Known(l) => l.get(a) == l.get(b),
         _ => reg.is_some_and(|r| equal().same(r, a, b)),

@@ -103,7 +103,7 @@ pub(super) fn mbarrier(step: &mut Executing<'_, '_>, m: &Mbarrier) -> Result<The
     let slot = step.slot(0)?;
     new.dst_mut().into_iter().for_each(|d| *d = slot);
     step.leave(Op::Mbarrier(new), made)?;
-    if waits && (step.round().plan.is_none() || step.round().flow.spins[step.state.pc]) {
+    if waits && (step.round().plan.is_none() || step.round().kernel.flow().spins[step.state.pc]) {
         return Ok(step.both(slot, &[dst]));
     }
     step.set(dst, Val::Based(Base::Register(slot.0), Lanes::Same(0)));

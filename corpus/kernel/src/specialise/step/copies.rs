@@ -200,7 +200,8 @@ fn boxed(step: &mut Executing<'_, '_>, tensor: &TensorBox) -> Result<(Mem, u64),
     let which = match &map {
         Val::Known(l) => {
             let round = step.round();
-            let same = |at| round.launch.queued.map(round.map, round.launch.actual.same_map(round.map, at));
+            let map = round.kernel.map();
+            let same = |at| round.launch.queued.map(map, round.launch.actual.same_map(map, at));
             l.one(step.mask).map(same)
         }
         Val::Based(Base::Param(n), l) => l.one(step.mask).map(|o| u64::from(*n) << 40 | o),

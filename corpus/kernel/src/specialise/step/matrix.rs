@@ -36,7 +36,7 @@ pub(super) fn matrix_of(
     let mut ranges: Vec<(u64, u64)> =
         matrix.ranges(extent).into_iter().map(|r| (u64::from(r.start), u64::from(r.end))).collect();
     if let Some((_, end, name)) =
-        step.round().map.shared.iter().rfind(|s| s.0 <= matrix.start && matrix.start < s.1)
+        step.round().kernel.map().shared.iter().rfind(|s| s.0 <= matrix.start && matrix.start < s.1)
         && ranges.iter().any(|r| r.1 > u64::from(*end))
     {
         let end = u64::from(*end);

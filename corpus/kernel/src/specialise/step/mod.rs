@@ -125,7 +125,7 @@ impl<'r> Executing<'_, 'r> {
 
     /// Whether a register can affect a branch, an address or an operand of synchronisation.
     pub(super) fn matters(&self, reg: Reg) -> bool {
-        self.round().flow.matters.get(reg.index()) == Some(&true)
+        self.round().kernel.flow().matters.get(reg.index()) == Some(&true)
     }
 
     /// Writes a register in the lanes of the step.

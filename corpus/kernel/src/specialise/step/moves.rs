@@ -174,11 +174,17 @@ fn load_parameter(step: &mut Executing<'_, '_>, dst: &[Reg], ld: &Ld) -> Result<
 }
 
 fn parameter(step: &Executing<'_, '_>, at: u64, size: u64) -> Val {
-    let found =
-        step.round().map.params.iter().rposition(|p| *p <= at).filter(|_| (PARAMS..LOCALS).contains(&at));
+    let found = step
+        .round()
+        .kernel
+        .map()
+        .params
+        .iter()
+        .rposition(|p| *p <= at)
+        .filter(|_| (PARAMS..LOCALS).contains(&at));
     let Some(n) = found else { return Val::Unknown(Why::Computed(0)) };
     let Ok(index) = u16::try_from(n) else { return Val::Unknown(Why::Computed(0)) };
-    let inside = at - step.round().map.params[n];
+    let inside = at - step.round().kernel.map().params[n];
     let cut = Int { bits: u32::try_from(8 * size).unwrap_or(64).clamp(1, 64), signed: false };
     let within = u32::try_from(inside).unwrap_or(u32::MAX);
     let number = |v: u64| grown(step, (index, within), size, v);

@@ -83,7 +83,7 @@ impl Executing<'_, '_> {
 
     /// The address of a variable.
     pub(super) fn symbol(&self, symbol: u16) -> Val {
-        let at = self.round().map.at.get(usize::from(symbol)).copied().flatten();
+        let at = self.round().kernel.map().at.get(usize::from(symbol)).copied().flatten();
         match (self.round().kernel.variables.get(usize::from(symbol)), at) {
             (Some(Variable::Shared { .. }), Some(at)) => {
                 Val::same(u64::from(self.warp.here.rank) << RANK_SHIFT | at)

@@ -29,8 +29,7 @@ impl Executing<'_, '_> {
     }
 
     pub(super) fn regions(&self) -> &Regions {
-        let round = self.round();
-        round.regions.get_or_init(|| Regions::new(round.kernel, round.map))
+        self.round().kernel.regions()
     }
 
     /// Whether a guard depends on what this statement loads.

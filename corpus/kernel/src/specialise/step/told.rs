@@ -29,8 +29,7 @@ impl Found {
 
 impl<'r> Executing<'_, 'r> {
     fn led(&self) -> &'r Led {
-        let round = self.round();
-        round.led.get_or_init(|| Led::new(round.kernel))
+        self.round().kernel.led()
     }
 
     /// The words that each lane reads, if all are words of the launch.
