@@ -299,6 +299,18 @@ impl Local {
         Ok(self.control.call(|core| core.base.store.findings().collect::<Result<Vec<_>, _>>()).await??)
     }
 
+    /// What was confirmed and is not in the store yet: it is being reduced, or waits for earlier items of its campaign.
+    ///
+    /// # Errors
+    /// The coordinator has stopped.
+    pub async fn under_way(&self, name: &str) -> Result<Vec<Finding>, Error> {
+        let name = name.to_owned();
+        let of = move |core: &mut Core| {
+            core.triage.runs.get(&name).map(|run| run.under_way().cloned().collect()).unwrap_or_default()
+        };
+        self.control.call(of).await
+    }
+
     /// Runs `spec` to its end, or until `cancel` completes; `observe` sees the status a few times a second.
     /// Workers have to be started beside it, on [`Local::addr`].
     ///

@@ -1,7 +1,8 @@
 //! A running campaign: which items are reported, which have claims under way, and which can be committed.
 //!
 //! Contract: claims are admitted in item order, once all earlier items are reported. The first [`CLASS_MAX`] of one class
-//! (oracle, direction, models, axioms) that are confirmed become findings, and later ones are only counted. A claim that
+//! (oracle, direction, models, axioms) that are confirmed become findings, and later ones are only counted. What a compiler
+//! lost is one finding ([`needs::one_bug`]), so of its class, whatever the models, one claim is enough. A claim that
 //! is not confirmed costs its class nothing: the next one takes its place. At no time are more claims of a class admitted
 //! and not refused than become findings, so the findings do not depend on the order of answers. An item with claims is ready
 //! together with its findings, in item order, so an interrupted one runs again.
@@ -61,6 +62,8 @@ pub(crate) struct Held {
     claimant: Source,
     /// Claims admitted and not yet findings.
     pub(crate) open: usize,
+    /// Claims that were confirmed and are being reduced, by class.
+    confirmed: BTreeMap<String, Finding>,
     pub(crate) findings: Vec<Finding>,
 }
 
@@ -231,7 +234,10 @@ impl CampaignRun {
             self.plain.insert(item, done);
         } else {
             let claims = result.claims.into_iter().map(|claim| (class(&claim), claim)).collect();
-            self.held.insert(item, Held { done, claims, claimant, open: 0, findings: Vec::new() });
+            self.held.insert(
+                item,
+                Held { done, claims, claimant, open: 0, confirmed: BTreeMap::new(), findings: Vec::new() },
+            );
         }
         self.admits = true;
         true
@@ -259,11 +265,12 @@ impl CampaignRun {
         for (item, held) in self.held.range_mut(..=self.frontier) {
             for (class, claim) in std::mem::take(&mut held.claims) {
                 let of = self.classes.entry(class.clone()).or_default();
-                if of.confirmed >= CLASS_MAX {
+                let most = if is_one_bug(&claim) { 1 } else { CLASS_MAX };
+                if of.confirmed >= most {
                     of.confirmed += 1;
                     let name = self.names.class(&class);
                     *held.done.counters.abstentions.entry(name).or_default() += 1;
-                } else if of.confirmed + of.open < CLASS_MAX {
+                } else if of.confirmed + of.open < most {
                     of.confirmed += u64::from(at_once);
                     of.open += u64::from(!at_once);
                     held.open += 1;
@@ -275,8 +282,8 @@ impl CampaignRun {
         }
         admitted
     }
-    /// Notes that a claim of this class was confirmed.
-    pub(crate) fn confirmed(&mut self, item: u64, class: &str) {
+    /// Notes that a claim of this class was confirmed, and what becomes of it if it is not reduced.
+    pub(crate) fn confirmed(&mut self, item: u64, class: &str, found: Finding) {
         let of = self.classes.entry(class.to_owned()).or_default();
         of.open = of.open.saturating_sub(1);
         of.confirmed += 1;
@@ -284,7 +291,20 @@ impl CampaignRun {
         let name = self.names.class(class);
         if let Some(held) = self.held.get_mut(&item) {
             *held.done.counters.abstentions.entry(name).or_default() += 1;
+            held.confirmed.insert(class.to_owned(), found);
         }
+    }
+    /// Takes what became of a claim that was confirmed.
+    pub(crate) fn found(&mut self, item: u64, class: &str, found: Finding) {
+        if let Some(held) = self.held.get_mut(&item) {
+            held.open = held.open.saturating_sub(1);
+            held.confirmed.remove(class);
+            held.findings.push(found);
+        }
+    }
+    /// What was confirmed and is no finding of the store yet, because it is being reduced, or waits for earlier items.
+    pub(crate) fn under_way(&self) -> impl Iterator<Item = &Finding> {
+        self.held.values().flat_map(|held| held.findings.iter().chain(held.confirmed.values()))
     }
     /// Notes that a claim of this class was not confirmed, and why.
     pub(crate) fn refused(&mut self, item: u64, class: &str, why: &str) {
@@ -348,9 +368,16 @@ pub fn judged(status: &v1::CampaignStatus) -> u64 {
     status.programs.saturating_sub(of(NOT_JUDGED)).saturating_sub(of(QUARANTINED))
 }
 
+/// Whether all claims of its class are one bug.
+fn is_one_bug(claim: &v1::Claim) -> bool {
+    let axioms: Vec<Vec<String>> = claim.axioms.iter().map(|a| a.names.clone()).collect();
+    needs::one_bug(&claim.oracle, &axioms)
+}
+
 /// The class of a claim.
 pub(crate) fn class(claim: &v1::Claim) -> String {
-    let models = claim.models.iter().map(|m| (&m.name, &m.variants)).collect::<Vec<_>>();
+    let models = claim.models.iter().filter(|_| !is_one_bug(claim));
+    let models = models.map(|m| (&m.name, &m.variants)).collect::<Vec<_>>();
     let axioms: BTreeSet<BTreeSet<&String>> = claim.axioms.iter().map(|a| a.names.iter().collect()).collect();
     let key = (&claim.oracle, &claim.direction, &claim.verdict, models, axioms);
     format!("{CLASS_PREFIX}{}/{}", claim.oracle, Hash(hash(&key)).short())
@@ -359,6 +386,7 @@ pub(crate) fn class(claim: &v1::Claim) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lease::WorkerId;
 
     const CLASSES: &str = "6eeae1e3 e5501cf8 00b8d8fa 1a3feb8d 764884ee 2a94b78d 68d41bcf 8b12fc5a c962b4f9 4521a2ca 7d805c7f 4aa47bfb e9e0a622 98c393ba cd42ebe4 b581fc8f 418e9f77 2cca2daf 925a10cf 90fca8bd";
 
@@ -380,5 +408,36 @@ mod tests {
         };
         let names = (0..20).map(|n| class(&claim(n)).replace("claims/self/", "")[..8].to_owned());
         assert_eq!(names.collect::<Vec<_>>().join(" "), CLASSES);
+    }
+
+    /// A claim that `llvm` loses an order by a fence, found with this compiler.
+    fn lost(compiler: &str) -> v1::Claim {
+        let checks = |name: &str| v1::Checks { names: vec![name.to_owned()] };
+        v1::Claim {
+            oracle: "llvm".into(),
+            direction: "subset".into(),
+            models: vec![v1::Side { name: compiler.into(), ..v1::Side::default() }],
+            axioms: vec![checks("order-lost"), checks("fence")],
+            ..v1::Claim::default()
+        }
+    }
+
+    #[test]
+    fn of_one_bug_one_claim_is_run_again() {
+        let campaign = Campaign { name: "c".into(), state: CampaignState::Running, ..Campaign::default() };
+        let mut run = CampaignRun::new(campaign, Progress::default());
+        for item in 0..2 {
+            let claims = vec![lost("llvm:release=15"), lost("llvm:release=19")];
+            let result = v1::ItemResult { item, claims, ..v1::ItemResult::default() };
+            assert!(run.reported(result, Source::Stream(WorkerId(1)), false));
+        }
+        let admitted = run.admit(false);
+        assert_eq!(admitted.len(), 1, "both releases show one bug");
+        run.confirmed(0, &admitted[0].class, Finding::default());
+        assert_eq!(run.under_way().count(), 1);
+        assert!(run.admit(false).is_empty(), "the others are counted");
+        run.found(0, &admitted[0].class, Finding::default());
+        assert_eq!(run.ready().0.len(), 2);
+        assert_eq!(run.under_way().count(), 0);
     }
 }

@@ -158,7 +158,8 @@ impl Triage {
                 if let Some(run) = self.of(&job)
                     && let Some(origin) = &job.origin
                 {
-                    run.confirmed(origin.item, &origin.class);
+                    let found = made(run, origin.item, &job);
+                    run.confirmed(origin.item, &origin.class, found);
                     self.touched.insert(origin.campaign.clone());
                 }
                 self.reductions.start(base, &mut self.jobs, job);
@@ -280,16 +281,11 @@ impl Triage {
     fn found(&mut self, base: &mut Base, job: &Job) {
         failpoints::hit(failpoints::MINIMISED);
         forget_best(base, job);
-        let Some(Origin { campaign: name, item, .. }) = &job.origin else { return };
+        let Some(Origin { campaign: name, item, class, .. }) = &job.origin else { return };
         let Some(run) = self.of(job) else { return };
-        let reduced = job.reduced.as_ref().map_or(&job.claim, |r| &r.claim);
-        let mut found = finding(&run.campaign, *item, &job.claim, reduced, job.verified, unix_ms());
-        intake::fit_finding(&mut found, &reduced.program);
-        if let Some(held) = run.held.get_mut(item) {
-            held.open = held.open.saturating_sub(1);
-            held.findings.push(found);
-            self.touched.insert(name.clone());
-        }
+        let found = made(run, *item, job);
+        run.found(*item, class, found);
+        self.touched.insert(name.clone());
     }
 
     /// Drops the claim and counts the reason.
@@ -319,4 +315,12 @@ impl Triage {
             self.jobs.remove(id);
         }
     }
+}
+
+/// The finding of the claim of a job, as far as it is reduced.
+fn made(run: &CampaignRun, item: u64, job: &Job) -> Finding {
+    let reduced = job.reduced.as_ref().map_or(&job.claim, |r| &r.claim);
+    let mut found = finding(&run.campaign, item, &job.claim, reduced, job.verified, unix_ms());
+    intake::fit_finding(&mut found, &reduced.program);
+    found
 }

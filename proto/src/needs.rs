@@ -29,15 +29,18 @@ pub fn needs<'a>(oracles: impl IntoIterator<Item = &'a str>) -> impl Iterator<It
 
 /// Oracles that name what a compiler lost: a class of the mistake, then the instruction.
 pub const CELLS: [&str; 2] = ["llvm", "nvcc"];
+/// The oracle that names what a compiler of kernels did, if that is known.
+pub const CAUSES: &str = "compiler";
 
 /// Whether claims of an oracle with these checks are one bug, whatever their programs: an order or a scope that is lost by one
-/// instruction, or a weak or wrongly sized access in the place of an atomic one. Another kind of claim is known by its program.
+/// instruction, a weak or wrongly sized access in the place of an atomic one, or a cause that is known of a compiler of kernels.
+/// Another kind of claim is known by its program.
 pub fn one_bug(oracle: &str, checks: &[Vec<String>]) -> bool {
     let class = checks.first().and_then(|set| set.first()).map_or("", String::as_str);
-    CELLS.contains(&oracle)
-        && match class {
-            "order-lost" | "scope-lost" => checks.len() > 1,
-            "weak-access" | "mixed-size" => true,
-            _ => false,
-        }
+    let lost = match class {
+        "order-lost" | "scope-lost" => checks.len() > 1,
+        "weak-access" | "mixed-size" => true,
+        _ => false,
+    };
+    oracle == CAUSES && !class.is_empty() || CELLS.contains(&oracle) && lost
 }

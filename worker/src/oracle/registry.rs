@@ -37,6 +37,7 @@ mod tests {
     use super::super::about::Takes;
     use super::*;
     use moire_generate::Profile;
+    use crate::oracle::COMPILER;
     use moire_proto::needs;
 
     #[test]
@@ -55,6 +56,7 @@ mod tests {
         let cells =
             oracles().filter(|about| about.takes == Takes::Sources && about.name != MIXING.capability);
         assert_eq!(cells.map(|about| about.name).collect::<Vec<_>>(), needs::CELLS);
+        assert_eq!(COMPILER.name, needs::CAUSES);
         let named = vec!["self".to_owned(), "mixing".to_owned()];
         assert_eq!(needs::oracles("source", named.clone()), named);
         assert_eq!(needs::needs(["self", "mixing"]).collect::<Vec<_>>(), ["mixing"]);

@@ -242,7 +242,7 @@ fn line(totals: &Totals) -> String {
     let per_second = |n: u64| n as f64 / totals.seconds.max(0.001);
     let open = match totals.status.unverified {
         0 => String::new(),
-        n => format!(", claims of {} not verified yet", many(n, "program")),
+        n => format!(", claims of {} open", many(n, "program")),
     };
     format!(
         "{}, {:.0}/s, {:.0} executions/s, {}{open}",
@@ -315,6 +315,7 @@ fn row(stream: &str, totals: &Totals) -> String {
     let (programs, executions) = done(totals);
     let broken = totals.findings.iter().filter(|f| f.rule != DIFFERENCE).count();
     let differences = totals.findings.len() - broken;
+    let broken = broken + unreduced(totals).count();
     format!(
         "{stream:8} {}, {}, {}, {} between models",
         many(programs, "program"),
@@ -350,7 +351,7 @@ fn findings(totals: &Totals, listed: bool) -> String {
     if totals.status.unverified > 0 {
         let _ = writeln!(
             out,
-            "claims of {} are not verified; run it again to continue",
+            "claims of {} are open; run it again to continue",
             many(totals.status.unverified, "program")
         );
     }
@@ -368,12 +369,24 @@ fn findings(totals: &Totals, listed: bool) -> String {
     if all.len() > SHOWN {
         let _ = writeln!(out, "  and {} more: moire findings list", all.len() - SHOWN);
     }
+    let unreduced: Vec<&Finding> = unreduced(totals).collect();
+    if !unreduced.is_empty() {
+        let _ = writeln!(out, "verified, but not reduced in time: {}", many(unreduced.len(), "broken rule"));
+    }
+    for f in unreduced.iter().take(SHOWN) {
+        out.push_str(&super::findings::show_finding(f));
+    }
     out
+}
+
+/// Broken rules that were verified and not reduced in time.
+fn unreduced(totals: &Totals) -> impl Iterator<Item = &Finding> {
+    totals.unreduced.iter().filter(|f| f.rule != DIFFERENCE)
 }
 
 /// Whether a finding is more than a difference between two versions of a model, which need not agree.
 fn code(totals: &Totals) -> u8 {
-    let broken = totals.findings.iter().any(|f| f.rule != DIFFERENCE);
+    let broken = totals.findings.iter().chain(unreduced(totals)).any(|f| f.rule != DIFFERENCE);
     let red = scores::of(&totals.status).iter().any(|s| s.grade == Grade::Alarm);
     let blind = judged(&totals.status) == 0;
     match (broken || red, totals.interrupted || totals.status.unverified > 0 || blind) {

@@ -3,7 +3,7 @@
 //! The PTX is explored again with all its instructions at the widest scope, then also with the strongest orders. If the
 //! forbidden final state or the race is gone under wider scopes alone, a scope was lost; if it takes orders, or `fence.sc`
 //! before each instruction, an order was. The instruction is the first one that suffices alone, or the first kind of which all
-//! together do.
+//! together do. Where no kind does, it is the kinds of which none can be left out.
 
 use super::judge::Asked;
 use crate::oracle::refine::Judged;
@@ -11,6 +11,7 @@ use moire_program::edit::retarget;
 use moire_program::ir::{FenceOrder, Instr, LoadOrder, Op, Order, Program, RmwOrder, Scope, StoreOrder};
 use moire_program::{barrier_op, jump_op, register_op, unit_op};
 use moire_source::{Access, Space, Step};
+use std::collections::BTreeSet;
 
 /// What is given back to an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +20,10 @@ enum Gift {
     Order,
 }
 
-/// The class, and the instruction if one alone is to blame.
+/// Stands between the kinds of instructions that are to blame together.
+const AND: &str = " and ";
+
+/// The class, and the instructions that are to blame.
 pub(super) fn class(asked: &Asked<'_>, judged: &Judged) -> Vec<String> {
     match judged {
         Judged::Beyond(_) => beyond(asked),
@@ -41,18 +45,44 @@ fn beyond(asked: &Asked<'_>) -> Vec<String> {
     vec![if weak_on_atomic(asked) { "weak-access" } else { "value" }.to_owned()]
 }
 
-/// What was lost, and the instruction if one alone is to blame. With `whole` races have to be gone, too.
+/// What was lost, and the kinds of instructions that are to blame. With `whole` races have to be gone, too.
 fn lost(asked: &Asked<'_>, whole: bool) -> Option<Vec<String>> {
     let all: Vec<(usize, usize)> = places(&asked.compiled.program);
     let name = |(t, at): &(usize, usize)| mnemonic(&asked.compiled.program.threads[*t].body[*at].op);
     let suffices = |some: &[(usize, usize)], gift| suffices(asked, some, gift, whole);
     let gifts = [(Gift::Scope, "scope-lost"), (Gift::Order, "order-lost")];
     let (gift, word) = gifts.into_iter().find(|(gift, _)| suffices(&all, *gift))?;
-    let like =
-        |place: &(usize, usize)| all.iter().filter(|p| name(p) == name(place)).copied().collect::<Vec<_>>();
-    let one = all.iter().find(|place| suffices(&[**place], gift));
-    let kind = one.or_else(|| all.iter().find(|place| suffices(&like(place), gift))).map(name);
-    Some([word].into_iter().chain(kind).map(str::to_owned).collect())
+    let of = |kinds: &[&str]| -> Vec<(usize, usize)> {
+        all.iter().filter(|place| kinds.contains(&name(place))).copied().collect()
+    };
+    let mut kinds: Vec<&str> = all.iter().map(name).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let one = all.iter().find(|place| suffices(&[**place], gift)).map(name);
+    let one = one.or_else(|| kinds.iter().find(|kind| suffices(&of(&[**kind]), gift)).copied());
+    if let Some(kind) = one {
+        kinds = vec![kind];
+    }
+    for kind in kinds.clone().into_iter().filter(|_| one.is_none()) {
+        let rest: Vec<&str> = kinds.iter().filter(|k| **k != kind).copied().collect();
+        if suffices(&of(&rest), gift) {
+            kinds = rest;
+        }
+    }
+    Some(vec![word.to_owned(), kinds.join(AND)])
+}
+
+/// Whether what is to blame for one claim is all, or a part, of what is for another.
+pub(super) fn within(new: &[Vec<String>], old: &[Vec<String>]) -> bool {
+    match (new, old) {
+        ([word, kinds], [old_word, old_kinds]) if word == old_word => {
+            let of = |set: &[String]| -> BTreeSet<String> {
+                set.iter().flat_map(|kinds| kinds.split(AND).map(str::to_owned)).collect()
+            };
+            of(kinds).is_subset(&of(old_kinds))
+        }
+        _ => new == old,
+    }
 }
 
 fn places(program: &Program) -> Vec<(usize, usize)> {

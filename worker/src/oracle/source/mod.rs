@@ -230,6 +230,12 @@ impl Sources {
     }
 }
 
+/// Whether a claim breaks the same rule in the same way, by the same instructions or some of them.
+fn same_bug(new: &Claim, old: &Claim) -> bool {
+    let narrow = blame::within(&new.axioms, &old.axioms);
+    narrow && same(&Claim { axioms: old.axioms.clone(), ..new.clone() }, old)
+}
+
 /// No cell was named.
 const NO_COMPILER: Abstention = Abstention::Unusable("the claim names no compiler");
 
@@ -353,7 +359,7 @@ impl refine::Sources for Sources {
             let ptx = ptx?;
             let verdict = judge::judge(source, &ptx, models)?;
             let found = Found { source: source.clone(), ptx: ptx.to_vec(), verdict };
-            let claimed = self.claim(&found, &cells, models).filter(|new| same(new, claim));
+            let claimed = self.claim(&found, &cells, models).filter(|new| same_bug(new, claim));
             let alone = claimed.is_some() && self.mixes() && self.wrong_alone(&cells, source, context)?;
             Ok(claimed.filter(|_| !alone))
         };
