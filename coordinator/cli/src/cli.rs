@@ -105,6 +105,8 @@ pub(crate) enum Command {
     Minimize(cmd::replay::Minimize),
     /// Find which switch, version or release decides a finding, changing one setting at a time
     Bisect(cmd::bisect::Bisect),
+    /// Judge what compilers make of each atomic operation: sound, or the program that shows what is lost
+    Certify(cmd::certify::Certify),
     /// Print programs of the stream
     Generate(cmd::generate::Generate),
     /// List, show, export and mark findings
@@ -155,6 +157,7 @@ impl Command {
             Self::Replay(a) => cmd::replay::replay(a),
             Self::Minimize(a) => cmd::replay::minimize(a),
             Self::Bisect(a) => cmd::bisect::run(a),
+            Self::Certify(a) => cmd::certify::run(a),
             Self::Generate(a) => cmd::generate::run(a),
             Self::Findings(a) => cmd::findings::run(a),
             Self::Campaign(a) => cmd::campaign::run(a),

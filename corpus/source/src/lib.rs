@@ -9,6 +9,7 @@
 //! Pure: no I/O, no clock, no async, no global state.
 
 pub mod canon;
+pub mod cell;
 pub mod compiled;
 pub mod cuda;
 pub mod draw;

@@ -53,6 +53,7 @@ pub use lowering::LOWERING;
 pub use models::ModelError;
 pub use patterns::{MUTANT, PATTERNS};
 pub use registry::{named, oracles};
+pub use source::certify;
 pub use source::{LLVM_SOURCES, MIXED_SOURCES, NVCC_SOURCES, SourceCellError};
 pub use tools::{LLVM, MIXING, NVCC, NoAssembler, NoCompiler, PTXAS, TILEIRAS};
 

@@ -36,8 +36,8 @@ mod tests {
     use super::super::MIXING;
     use super::super::about::Takes;
     use super::*;
-    use moire_generate::Profile;
     use crate::oracle::COMPILER;
+    use moire_generate::Profile;
     use moire_proto::needs;
 
     #[test]

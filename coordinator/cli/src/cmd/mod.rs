@@ -2,6 +2,7 @@
 
 pub(crate) mod bisect;
 pub(crate) mod campaign;
+pub(crate) mod certify;
 pub(crate) mod certs;
 pub(crate) mod check;
 pub(crate) mod diff;

@@ -34,6 +34,29 @@ fn text(out: &Output) -> String {
 }
 
 #[test]
+fn a_compiler_that_refuses_everything_is_not_certified() {
+    let folder = tempfile::tempdir().unwrap();
+    let llc = refusing(folder.path());
+    let out = with(&llc, folder.path(), &["certify", "atomics", "load.acquire.gpu", "--out", "table"]);
+    let said = text(&out);
+    assert_eq!(out.status.code(), Some(11), "{said}{}", String::from_utf8_lossy(&out.stderr));
+    assert!(said.contains("10 operations: 0 sound, 0 lost, 10 refused, 0 open"), "{said}");
+    assert!(said.contains("refused r = load x: LLVM ERROR: not today\n"), "{said}");
+    let table = std::fs::read_to_string(folder.path().join("table/atomics.json")).unwrap();
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&table).unwrap()[0]["answer"], "refused");
+    let typo = with(&llc, folder.path(), &["certify", "atomics", "laod"]);
+    assert!(
+        String::from_utf8_lossy(&typo.stderr).contains("no operation has one of these words"),
+        "{typo:?}"
+    );
+    let none = with(&folder.path().join("none"), folder.path(), &["certify", "atomics"]);
+    assert!(
+        String::from_utf8_lossy(&none.stderr).contains("no compiler of source programs is here"),
+        "{none:?}"
+    );
+}
+
+#[test]
 fn a_campaign_that_nobody_judged_has_no_clean_end() {
     let folder = tempfile::tempdir().unwrap();
     let llc = refusing(folder.path());

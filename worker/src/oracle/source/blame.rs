@@ -21,7 +21,7 @@ enum Gift {
 }
 
 /// Stands between the kinds of instructions that are to blame together.
-const AND: &str = " and ";
+pub(super) const AND: &str = " and ";
 
 /// The class, and the instructions that are to blame.
 pub(super) fn class(asked: &Asked<'_>, judged: &Judged) -> Vec<String> {
@@ -70,6 +70,13 @@ fn lost(asked: &Asked<'_>, whole: bool) -> Option<Vec<String>> {
         }
     }
     Some(vec![word.to_owned(), kinds.join(AND)])
+}
+
+/// Whether what is lost is there once the instructions of other threads than this one are stronger.
+pub(super) fn helps_elsewhere(asked: &Asked<'_>, thread: usize) -> bool {
+    let others: Vec<_> =
+        places(&asked.compiled.program).into_iter().filter(|place| place.0 != thread).collect();
+    suffices(asked, &others, Gift::Order, true)
 }
 
 /// Whether what is to blame for one claim is all, or a part, of what is for another.

@@ -12,6 +12,7 @@ use moire_source::Source;
 use moire_source::form::{self, Forms, forms};
 use moire_toolchain::Failure;
 use moire_toolchain::source::{Compiler, Table, batch};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -73,11 +74,7 @@ impl Answers {
 
     /// The programs as all of these compilers take them.
     fn settled(&self, by: &[Called<'_>], drawn: Vec<Source>, beat: &dyn Fn()) -> Vec<Source> {
-        let tables: Vec<_> = by.iter().map(|one| self.table(*one)).collect();
-        let mut refused = |forms: &Forms| {
-            let of = |table: &Arc<Mutex<Table>>| lock(table).refused(forms, beat);
-            tables.iter().flat_map(of).collect()
-        };
+        let mut refused = |forms: &Forms| self.refused(by, forms, beat);
         // All together first: a start of a compiler costs more than a form.
         refused(&drawn.iter().flat_map(forms).collect());
         drawn.iter().map(|source| form::settled(source, &mut refused)).collect()
@@ -101,6 +98,16 @@ impl Answers {
             ),
         };
         refusals.into_iter().map(answer).collect()
+    }
+
+    /// Which of these forms one of the compilers refuses.
+    pub(super) fn refused(&self, by: &[Called<'_>], forms: &Forms, beat: &dyn Fn()) -> BTreeSet<String> {
+        by.iter().flat_map(|one| lock(&self.table(*one)).refused(forms, beat)).collect()
+    }
+
+    /// In which words a compiler refuses a form; none if it was not asked.
+    pub(super) fn words(&self, by: Called<'_>, form: &Source) -> Option<String> {
+        lock(&self.table(by)).words(form)
     }
 
     fn table(&self, (compiler, cell): Called<'_>) -> Arc<Mutex<Table>> {

@@ -57,6 +57,28 @@ pub(super) fn judge(source: &Source, texts: &[String], models: &Models) -> Resul
     Ok(Verdict { judged: seen.judged, executions: seen.executions, compiled: Some(compiled), class })
 }
 
+/// Whether a program means more than another one.
+pub(super) fn means_more(more: &Source, source: &Source, models: &Models) -> Result<bool, Abstention> {
+    Ok(match (meaning(more, models)?, meaning(source, models)?) {
+        (Some(more), Some(less)) => !more.is_subset(&less),
+        (None, Some(_)) => true,
+        (_, None) => false,
+    })
+}
+
+/// Whether what is lost in a program is lost in other threads than this one.
+pub(super) fn lost_elsewhere(
+    source: &Source,
+    texts: &[String],
+    thread: usize,
+    models: &Models,
+) -> Result<bool, Abstention> {
+    let Some(allowed) = meaning(source, models)? else { return Ok(true) };
+    let compiled = together(source, texts)?;
+    let asked = Asked { source, allowed: &allowed, compiled: &compiled, models };
+    Ok(blame::helps_elsewhere(&asked, thread))
+}
+
 /// The PTX of all threads as one program.
 fn together(source: &Source, texts: &[String]) -> Result<Compiled, Abstention> {
     let mut kernels = Vec::new();

@@ -11,6 +11,7 @@
 
 mod blame;
 mod cell;
+pub mod certify;
 mod compiled;
 mod judge;
 

@@ -99,6 +99,11 @@ impl Table {
         })
     }
 
+    /// In which words the compiler refuses a form.
+    pub fn words(&self, form: &Source) -> Option<String> {
+        self.rows.get(&self.key(form)).and_then(|row| row.1.clone())
+    }
+
     fn key(&self, form: &Source) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.compiler.kind().text(&[form]).hash(&mut hasher);
