@@ -51,7 +51,8 @@ impl Lowered {
     }
 }
 
-/// Lowers a valid program.
+/// Lowers a valid program. The line of an instruction is that of its step in [`crate::text::print()`]; a read of a choice has
+/// none.
 ///
 /// # Errors
 /// Steps stand behind an `if`: the model would order them behind what the `if` reads, and a compiler need not. Or a
@@ -69,8 +70,12 @@ pub fn lower(source: &Source) -> Result<Lowered, moire_program::Refusal> {
         add(&mut program, &object.name, space, object.bits, object.init);
     }
     let mut choices = Vec::new();
+    // The title, and a line for each object.
+    let mut above = 1 + source.objects.len();
     for (t, thread) in source.threads.iter().enumerate() {
-        let one = Lowering::new(source, thread, ThreadId::at(t), &mut program)?;
+        let head = u32::try_from(above + 1).expect("a source has few lines");
+        above += 2 + walk::lines(&thread.body);
+        let one = Lowering::new(source, thread, (ThreadId::at(t), head), &mut program)?;
         choices.extend(one.choices);
         let place = Placement { warp: warp(source, t), ..thread.place };
         let name = format!("P{t}");
@@ -144,19 +149,22 @@ struct Lowering<'s> {
     /// The choices that are not lowered yet, in the order of the text.
     ahead: std::vec::IntoIter<Choice>,
     thread: ThreadId,
+    /// The line of the step that is lowered.
+    line: u32,
 }
 
 impl<'s> Lowering<'s> {
     fn new(
         source: &'s Source,
         thread: &'s Thread,
-        at: ThreadId,
+        (at, head): (ThreadId, u32),
         program: &mut ir::Program,
     ) -> Result<Self, moire_program::Refusal> {
         let decl = |name: &str| RegDecl { name: name.to_owned(), init: RegInit::Value(0) };
         let regs = thread.registers.iter().map(|r| decl(&r.name)).collect();
         let ahead = Vec::new().into_iter();
-        let mut one = Lowering { source, regs, out: Vec::new(), choices: Vec::new(), ahead, thread: at };
+        let mut one =
+            Lowering { source, regs, out: Vec::new(), choices: Vec::new(), ahead, thread: at, line: 0 };
         let mut split = Vec::new();
         walk::each(&thread.body, &mut |step| {
             if let Step::Cas(c) = step
@@ -169,6 +177,7 @@ impl<'s> Lowering<'s> {
             one.choose(&cas, program)?;
         }
         one.ahead = one.choices.clone().into_iter();
+        one.line = head;
         one.block(&thread.body);
         Ok(one)
     }
@@ -204,12 +213,13 @@ impl<'s> Lowering<'s> {
     }
 
     fn push(&mut self, op: Op) {
-        self.out.push(Instr::new(op));
+        self.out.push(Instr { line: self.line, ..Instr::new(op) });
     }
 
     /// Emits a branch whose target is not known yet; returns its place.
     fn branch(&mut self, guard: Option<Guard>) -> usize {
-        self.out.push(Instr { guard, ..Instr::new(Op::Bra { target: 0 }) });
+        self.push(Op::Bra { target: 0 });
+        self.out.last_mut().expect("the branch").guard = guard;
         self.out.len() - 1
     }
 
@@ -228,7 +238,10 @@ impl<'s> Lowering<'s> {
     }
 
     fn block(&mut self, steps: &[Step]) {
-        steps.iter().for_each(|step| self.step(step));
+        for step in steps {
+            self.line += 1;
+            self.step(step);
+        }
     }
 
     fn step(&mut self, step: &Step) {
@@ -258,6 +271,8 @@ impl<'s> Lowering<'s> {
                 let guard = self.equal(Reg::at(*register), bits, *equals);
                 let over = self.branch(Some(Guard { negated: true, ..guard }));
                 self.block(then);
+                // The closing brace.
+                self.line += 1;
                 self.land(over);
             }
         }

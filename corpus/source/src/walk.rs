@@ -29,6 +29,13 @@ pub(crate) fn count(steps: &[Step]) -> usize {
     n
 }
 
+/// The number of lines on which steps are printed: an `if` has one more for its end.
+pub(crate) fn lines(steps: &[Step]) -> usize {
+    let mut n = 0;
+    each(steps, &mut |step| n += if matches!(step, Step::If { .. }) { 2 } else { 1 });
+    n
+}
+
 /// The registers that a step reads.
 pub(crate) fn reads(step: &Step) -> Option<usize> {
     let of = |value: &Value| match value {

@@ -49,7 +49,31 @@ impl Kind {
         }
     }
 
-    fn file(self) -> &'static str {
+    /// The name of the command.
+    pub fn command(self) -> &'static str {
+        match self {
+            Kind::Llvm => "llc",
+            Kind::Nvcc => "nvcc",
+        }
+    }
+
+    /// Its arguments: it compiles [`Kind::file`] to `module.ptx`.
+    pub fn arguments(self, options: &Options) -> Vec<String> {
+        let (target, level) = (&options.target, options.level);
+        let mut all = match self {
+            Kind::Llvm => vec!["-mtriple=nvptx64-nvidia-cuda".to_owned(), format!("-mcpu={target}")],
+            Kind::Nvcc => vec!["-ptx".to_owned(), format!("-arch={target}"), format!("-Xcicc=-O{level}")],
+        };
+        if self == Kind::Llvm {
+            all.extend(options.ptx.map(|n| format!("-mattr=+ptx{n}")));
+            all.push(format!("-O{level}"));
+        }
+        all.extend(["-o", "module.ptx", self.file()].map(str::to_owned));
+        all
+    }
+
+    /// The name of the text that it compiles.
+    pub fn file(self) -> &'static str {
         match self {
             Kind::Llvm => "module.ll",
             Kind::Nvcc => "module.cu",
@@ -229,20 +253,10 @@ impl Compiler {
         let mut command = Command::new("sh");
         let kibibytes = (self.memory / 1024).to_string();
         command.args(["-c", "ulimit -v \"$0\" && exec \"$@\"", &kibibytes]).arg(&self.path);
-        match self.kind {
-            Kind::Llvm => {
-                command.arg("-mtriple=nvptx64-nvidia-cuda").arg(format!("-mcpu={}", options.target));
-                command.args(options.ptx.map(|n| format!("-mattr=+ptx{n}")));
-                command.arg(format!("-O{}", options.level)).args(["-o", "module.ptx"]);
-            }
-            Kind::Nvcc => {
-                command.arg("-ptx").arg(format!("-arch={}", options.target));
-                command.arg(format!("-Xcicc=-O{}", options.level)).args(["-o", "module.ptx"]);
-            }
-        }
+        command.args(self.kind.arguments(options));
         // `llc` would spend most of its time on the names of a stack trace.
         command.env("LLVM_DISABLE_SYMBOLIZATION", "1");
-        command.arg(self.kind.file()).current_dir(folder).env("TMPDIR", folder);
+        command.current_dir(folder).env("TMPDIR", folder);
         command
     }
 }

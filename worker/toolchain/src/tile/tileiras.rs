@@ -143,13 +143,18 @@ impl Tileiras {
         Ok(Compiled { ptx, object })
     }
 
+    /// Its arguments: it compiles `module.tileirbc` to `module.cubin`.
+    pub fn arguments(target: &str, level: u8) -> Vec<String> {
+        let level = format!("--opt-level={level}");
+        [&level, "--gpu-name", target, "-o", "module.cubin", "module.tileirbc"].map(str::to_owned).to_vec()
+    }
+
     fn command(&self, folder: &Path, target: &str, level: u8, stage: Stage) -> Command {
         // The shell sets the limit for itself and for the process it becomes.
         let mut command = Command::new("sh");
         let kibibytes = (self.memory / 1024).to_string();
         command.args(["-c", "ulimit -v \"$0\" && exec \"$@\"", &kibibytes]).arg(self.bay.compiler());
-        command.arg(format!("--opt-level={level}")).arg("--gpu-name").arg(target);
-        command.arg("-o").arg("module.cubin").arg("module.tileirbc");
+        command.args(Self::arguments(target, level));
         command.current_dir(folder).env("TMPDIR", folder).env(PTX, folder.join("module.ptx"));
         let real = match stage {
             Stage::Ptx => OsStr::new("").to_owned(),
