@@ -209,7 +209,7 @@ fn graph(program: &Program, witness: &Witness) -> (Vec<serde_json::Value>, Vec<s
 }
 
 /// Program order from each event to the next, and from-reads.
-fn derived(witness: &Witness) -> Vec<(String, usize, usize)> {
+pub(super) fn derived(witness: &Witness) -> Vec<(String, usize, usize)> {
     let all = &witness.events;
     let mut edges = Vec::new();
     for (to, event) in all.iter().enumerate().filter(|(_, e)| e.kind != "init") {

@@ -3,6 +3,7 @@
 use super::about::Takes;
 use super::abstention::Abstention;
 use super::case::{Case, Context, abstain};
+use super::evidence::Evidence;
 use super::models::{ModelError, Models};
 use super::registry::registry;
 use super::{Oracle, assembler, compiler, lowering, operational, source};
@@ -92,6 +93,11 @@ impl Oracles {
         let version = self.oracles.iter().find_map(|oracle| oracle.tool_version(spec));
         let text = version.unwrap_or_else(|| Ok(self.models.get(spec)?.canonical_text()))?;
         Ok(*blake3::hash(text.as_bytes()).as_bytes())
+    }
+
+    /// What the people who keep a compiler need to see a claim about it. `None`: the claim is about no compiler.
+    pub fn evidence(&self, claim: &Claim, cancel: &Cancel) -> Option<Result<Evidence, Abstention>> {
+        self.of(claim)?.evidence(claim, self.context(cancel))
     }
 
     fn context<'a>(&'a self, cancel: &'a Cancel) -> Context<'a> {

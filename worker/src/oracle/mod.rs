@@ -28,6 +28,8 @@ mod canary;
 mod case;
 mod compiler;
 mod engine;
+mod evidence;
+mod forbidden;
 mod kernel;
 mod litmus;
 mod lowering;
@@ -49,6 +51,8 @@ pub use canary::{CANARIES, Canary, CanaryError};
 pub use case::MODELS;
 pub use compiler::{COMPILER, CellError, Observations, observe};
 pub use engine::Oracles;
+pub use evidence::{Evidence, Mistake, Unit, mistake};
+pub use forbidden::Forbidden;
 pub use lowering::LOWERING;
 pub use models::ModelError;
 pub use patterns::{MUTANT, PATTERNS};
@@ -83,6 +87,11 @@ trait Oracle: fmt::Debug + Send + Sync {
 
     /// Does a part of a minimisation. `None`: this oracle minimises as a whole only.
     fn part(&self, _claim: &Claim, _part: &Part, _context: Context<'_>) -> Option<Parted> {
+        None
+    }
+
+    /// What the people who keep the tool need to see the claim. `None`: the rule is about no compiler.
+    fn evidence(&self, _claim: &Claim, _context: Context<'_>) -> Option<Result<Evidence, Abstention>> {
         None
     }
 

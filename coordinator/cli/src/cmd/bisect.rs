@@ -1,9 +1,10 @@
 //! `moire bisect`: which switch of a model, which version, or which release, level or target of a tool decides a finding.
 //!
-//! Contract: one setting of one side is changed at a time, everything else stays as the finding has it, and the rule is
+//! Contract: of a compiler each release that is here is asked ([`crate::releases`]). One setting of one side is changed at a time, everything else stays as the finding has it, and the rule is
 //! asked again. A setting under which it holds decides the finding. Models of the oracles `self`, `model-pair` and
 //! `metamorphic` are tried; the others ask a model of their own, and only their tools are.
 
+use crate::releases::{Makes, Release, releases, words};
 use anyhow::{Result, bail};
 use clap::Args;
 use moire_console::output::OutputFormat;
@@ -12,7 +13,7 @@ use moire_console::{claim, exit};
 use moire_program::validate::Target;
 use moire_toolchain::Ptxas;
 use moire_toolchain::find::{candidates, environment};
-use moire_toolchain::tile::Tileiras;
+use moire_toolchain::source::Kind;
 use moire_worker::job::{Cancel, Claim, Engine, Side, Verification};
 use moire_worker::oracle::{self, ASSEMBLER, Oracles, PTXAS, TILEIRAS};
 use serde::Serialize;
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct Bisect {
-    /// Bundle, id of a finding, or printed line
+    /// Program, bundle, id of a finding, or printed line
     pub(crate) what: String,
     /// How to print; json: one object a setting
     #[arg(long, value_enum, default_value = "text")]
@@ -31,6 +32,8 @@ pub(crate) struct Bisect {
     pub(crate) store: PathBuf,
 }
 
+/// Levels of optimisation that compilers have.
+const LEVELS: [u8; 4] = [0, 1, 2, 3];
 /// Architectures the compiler of Tile IR is asked for.
 const TILE_TARGETS: [&str; 4] = ["sm_80", "sm_90", "sm_100", "sm_120"];
 
@@ -63,7 +66,7 @@ struct Try {
 
 pub(crate) fn run(args: &Bisect) -> Result<u8> {
     let engine = Oracles::new();
-    let claim = match super::replay::claim(&args.what, &args.store)? {
+    let claim = match super::replay::claim(&engine, &args.what, &args.store)? {
         Ok(claim) => claim,
         Err(code) => return Ok(code),
     };
@@ -76,7 +79,8 @@ pub(crate) fn run(args: &Bisect) -> Result<u8> {
         }
         Answer::Silent(reason) => return Ok(super::replay::not_retested(&reason)),
     }
-    let tries = tries(&engine, &claim);
+    let (mut tries, releases) = (tries(&engine, &claim), releases(&engine, &claim));
+    tries.extend(releases.iter().filter_map(|r| tried(&claim, r)));
     if tries.is_empty() {
         bail!("the oracle {} has no setting that could be tried here", claim.oracle);
     }
@@ -86,6 +90,9 @@ pub(crate) fn run(args: &Bisect) -> Result<u8> {
         }
     } else {
         print!("{}", table(&tries));
+        if let Some(said) = words(&releases) {
+            println!("of the releases here: {said}");
+        }
         for set in &claim.axioms {
             println!("admitted without the checks {}", set.join(" and "));
         }
@@ -122,6 +129,11 @@ fn tries(engine: &Oracles, claim: &Claim) -> Vec<Try> {
                     push(&setting, &was, &value, ask(engine, &changed(side)));
                 }
             }
+            tool if Kind::ALL.iter().any(|kind| kind.name() == tool) => {
+                for (setting, was, value, side) in levels(side) {
+                    push(&setting, &was, &value, ask(engine, &changed(side)));
+                }
+            }
             tool if tool == PTXAS.capability => {
                 let was = side.variants.get("target").cloned().unwrap_or_default();
                 for target in Target::ALL.map(|t| t.name()).into_iter().filter(|t| *t != was) {
@@ -152,19 +164,39 @@ fn with(side: &Side, setting: &str, value: &str) -> Side {
 
 type Setting = (String, String, String, Side);
 
-/// Releases that are installed, levels and targets.
+/// Levels and targets of the compiler of Tile IR.
 fn cells(side: &Side) -> Vec<Setting> {
-    let was = |setting: &str| side.variants.get(setting).cloned().unwrap_or_default();
-    let mut releases: Vec<_> =
-        Tileiras::all(None).iter().map(Tileiras::version).map(|v| (v.major, v.minor)).collect();
-    releases.sort_unstable();
-    releases.dedup();
-    let releases = releases.into_iter().map(|(major, minor)| ("release", format!("{major}.{minor}")));
-    let levels = (0..4).map(|level: u8| ("level", level.to_string()));
     let targets = TILE_TARGETS.into_iter().map(|target| ("target", target.to_owned()));
-    let all = releases.chain(levels).chain(targets).filter(|(setting, value)| was(setting) != *value);
-    all.map(|(setting, value)| (setting.to_owned(), was(setting), value.clone(), with(side, setting, &value)))
-        .collect()
+    settings(side, LEVELS.map(|level| ("level", level.to_string())).into_iter().chain(targets))
+}
+
+/// Levels of a compiler of source programs.
+fn levels(side: &Side) -> Vec<Setting> {
+    settings(side, LEVELS.map(|level| ("level", level.to_string())).into_iter())
+}
+
+/// The settings that a side has not.
+fn settings(side: &Side, all: impl Iterator<Item = (&'static str, String)>) -> Vec<Setting> {
+    let was = |setting: &str| side.variants.get(setting).cloned().unwrap_or_default();
+    let of = |(setting, value): (&str, String)| {
+        let other = with(side, setting, &value);
+        (setting.to_owned(), was(setting), value, other)
+    };
+    all.filter(|(setting, value)| was(setting) != *value).map(of).collect()
+}
+
+/// Another release that was asked, as a setting.
+fn tried(claim: &Claim, release: &Release) -> Option<Try> {
+    let side = claim.models.iter().find(|side| side.name == release.side.name)?;
+    let was = side.variants.get("release").cloned().unwrap_or_default();
+    let answer = match &release.makes {
+        Makes::Same => Answer::Broken,
+        Makes::Right => Answer::Holds,
+        Makes::Other(title) => Answer::Silent(format!("it is wrong in another way: {title}")),
+        Makes::Silent(why) => Answer::Silent(why.clone()),
+    };
+    let (setting, value) = ("release".to_owned(), release.name.clone());
+    (value != was).then(|| Try { side: side.spec(), setting, was, value, answer })
 }
 
 /// Versions of the same model, then its switches.

@@ -1,8 +1,8 @@
 //! `moire findings`: lists, shows, exports and marks the findings of a store on this machine, or of a running coordinator.
 
-use crate::days;
+use crate::releases::{Release, lines, releases, words};
 use crate::remote::StoreOrRemote;
-use crate::show;
+use crate::{days, issue, line, show};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Subcommand;
 use moire_console::control::{connect, runtime, said};
@@ -11,8 +11,9 @@ use moire_coordinator::v1;
 use moire_coordinator::v1::control_service_client::ControlServiceClient;
 use moire_corpus::{Finding, Mark, Store};
 use moire_proto::Linked;
-use moire_worker::oracle::{LLVM, NVCC, PTXAS, TILEIRAS};
-use std::path::PathBuf;
+use moire_worker::job::Claim;
+use moire_worker::oracle::{LLVM, NVCC, Oracles, PTXAS, TILEIRAS};
+use std::path::{Path, PathBuf};
 use tokio::runtime::Runtime;
 
 #[derive(Debug, Subcommand)]
@@ -31,10 +32,13 @@ pub(crate) enum Findings {
     },
     /// Write a finding as one self-contained file
     Export {
-        /// Id, or its first eight digits or more
+        /// Id, or its first eight digits or more; with --issue also a bundle, a printed line or a program
         id: String,
         /// The file
         out: PathBuf,
+        /// Write it as an issue for the people who keep the compiler, in Markdown
+        #[arg(long)]
+        issue: bool,
         #[command(flatten)]
         at: StoreOrRemote,
     },
@@ -159,10 +163,22 @@ pub(crate) fn run(args: &Findings) -> Result<u8> {
             }
             print!("{}", days::life(&f, moire_coordinator::clock::unix_ms()));
             print!("{}", show::stored(&f.witness).unwrap_or_default());
+            print!("{}", claim::of(&f).map(|c| told(&releases(&Oracles::new(), &c))).unwrap_or_default());
         }
-        Findings::Export { id, out, at } => {
-            let text = bundle(&FindingSource::of(at)?.named(id)?)?;
-            std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))?;
+        Findings::Export { id, out, issue, at } => {
+            let write = |text: &[u8]| {
+                std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))
+            };
+            if *issue {
+                let engine = Oracles::new();
+                let (claim, found) = match claimed(&engine, id, at)? {
+                    Ok(of) => of,
+                    Err(code) => return Ok(code),
+                };
+                write(issue::issue(&engine, &claim, found.as_ref())?.as_bytes())?;
+                return Ok(exit::CLEAN);
+            }
+            write(&bundle(&FindingSource::of(at)?.named(id)?)?)?;
             eprintln!("wrote {}; replay it with: moire replay {}", out.display(), out.display());
         }
         Findings::Mark { id, state, why, who, until, at } => {
@@ -190,6 +206,22 @@ pub(crate) fn run(args: &Findings) -> Result<u8> {
         }
     }
     Ok(exit::CLEAN)
+}
+
+/// The releases of the compiler that have a mistake, as text.
+fn told(all: &[Release]) -> String {
+    let stretch = words(all).map(|said| format!("releases that are here: {said}\n"));
+    let each = lines(all).into_iter().map(|line| format!("    {line}\n"));
+    stretch.into_iter().chain(each).collect()
+}
+
+/// The claim of a finding by its id, with the finding; or the claim of a bundle, a printed line or a program.
+fn claimed(engine: &Oracles, word: &str, at: &StoreOrRemote) -> Result<Result<(Claim, Option<Finding>), u8>> {
+    if line::is_line(word) || Path::new(word).is_file() {
+        return Ok(super::replay::claim(engine, word, &at.store)?.map(|claim| (claim, None)));
+    }
+    let found = FindingSource::of(at)?.named(word)?;
+    Ok(Ok((claim::of(&found)?, Some(found))))
 }
 
 /// The bundle of a finding: everything a replay needs, with the model texts.

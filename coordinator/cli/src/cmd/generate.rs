@@ -1,13 +1,14 @@
 //! `moire generate`: prints programs of the pinned stream, or a histogram of their features.
 
-use anyhow::{Context, Result, anyhow};
-use clap::Args;
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Args, ValueEnum};
 use moire_console::exit;
 use moire_generate::{Profile, Stream};
 use moire_program::features::Histogram;
 use moire_program::features::features;
 use moire_program::text::print;
-use std::path::PathBuf;
+use moire_source::Source;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 pub(crate) struct Generate {
@@ -26,13 +27,58 @@ pub(crate) struct Generate {
     /// Count what the programs exercise instead of printing them
     #[arg(long)]
     pub(crate) histogram: bool,
+    /// Print source programs in this language
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) print: Form,
+    /// Print this source program instead of drawing any
+    #[arg(value_name = "FILE", conflicts_with_all = ["count", "seed", "first", "stream", "histogram", "out"])]
+    pub(crate) file: Option<PathBuf>,
     /// Write one file a program into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 }
 
+/// A language of source programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// Our own text
+    Text,
+    /// LLVM IR, as `llc` takes it
+    Llvm,
+    /// CUDA C++, as `nvcc` takes it
+    Cuda,
+}
+
+impl Form {
+    /// The program in this language, and the ending of its file.
+    fn of(self, source: &Source) -> (String, &'static str) {
+        match self {
+            Form::Text => (moire_source::text::print(source), "src"),
+            Form::Llvm => (moire_source::llvm::module(&[source], 0), "ll"),
+            Form::Cuda => (moire_source::cuda::unit(&[source], 0), "cu"),
+        }
+    }
+}
+
+/// Prints a source program that a file holds.
+fn printed(file: &Path, form: Form) -> Result<u8> {
+    let bytes =
+        moire_console::bounded::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let name = file.display().to_string();
+    let text =
+        super::replay::source(&name, &bytes)?.ok_or_else(|| anyhow!("{name} holds no source program"))?;
+    print!("{}", form.of(&moire_source::text::parse(&text).map_err(|e| anyhow!("{e}"))?).0);
+    Ok(exit::CLEAN)
+}
+
 pub(crate) fn run(args: &Generate) -> Result<u8> {
+    if let Some(file) = &args.file {
+        return printed(file, args.print);
+    }
     let profile: Profile = args.stream.parse().map_err(|e| anyhow!("{e}"))?;
+    if args.print != Form::Text && profile != Profile::Source {
+        bail!("--print is about source programs: add --stream source, or name a file");
+    }
     let stream = Stream::new(args.seed, profile);
     let mut histogram = Histogram::default();
     if let Some(dir) = &args.out {
@@ -45,7 +91,8 @@ pub(crate) fn run(args: &Generate) -> Result<u8> {
         }
         let (name, text) = match (stream.kernel(index), stream.source(index)) {
             (_, Some(source)) => {
-                (format!("{profile}-{}-{index}.src", args.seed), moire_source::text::print(&source))
+                let (text, ending) = args.print.of(&source);
+                (format!("{profile}-{}-{index}.{ending}", args.seed), text)
             }
             (Some(kernel), None) => (format!("{profile}-{}-{index}.tile", args.seed), kernel.text()),
             (None, None) => {

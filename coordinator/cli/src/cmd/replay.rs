@@ -9,7 +9,7 @@ use crate::{line, show};
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, ValueEnum};
 use moire_cat::Model;
-use moire_console::input::parse_program;
+use moire_console::input::{Rejected, parse_program};
 use moire_console::stored::STORE;
 use moire_console::{claim, exit};
 use moire_coordinator::{MINIMISE_CANDIDATES, many};
@@ -19,6 +19,7 @@ use moire_program::ir::Program;
 use moire_program::lanes::joined;
 use moire_program::reduce;
 use moire_program::text::print;
+use moire_source::text as source_text;
 use moire_verdict::kernel;
 use moire_worker::direction::UnknownDirection;
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Source, Verification};
@@ -81,6 +82,9 @@ fn subject(word: &str, store: &Path) -> Result<Subject> {
         {
             return stored(&bundle.finding);
         }
+        if let Some(text) = source(word, &bytes)? {
+            return Ok(Subject::Program(text));
+        }
         if kernel::is_text(path, &bytes) {
             return Ok(Subject::Program(kernel::text(word, &bytes)?));
         }
@@ -95,6 +99,17 @@ fn subject(word: &str, store: &Path) -> Result<Subject> {
     ))
 }
 
+/// The text of a source program; `None` for another text.
+pub(super) fn source(name: &str, bytes: &[u8]) -> Result<Option<String>> {
+    let Some(text) = str::from_utf8(bytes).ok().filter(|text| source_text::is_source(text)) else {
+        return Ok(None);
+    };
+    match source_text::parse(text) {
+        Ok(_) => Ok(Some(text.to_owned())),
+        Err(e) => Err(anyhow!(Rejected::new(name, text, e.0))),
+    }
+}
+
 /// The meaning of the argument; or the exit code, where it is a claim that this release does not read.
 fn read(word: &str, store: &Path) -> Result<Result<Subject, u8>> {
     match subject(word, store) {
@@ -103,15 +118,17 @@ fn read(word: &str, store: &Path) -> Result<Result<Subject, u8>> {
     }
 }
 
-/// The claim that a line, an id or a bundle names; or the exit code, where this release does not read it.
-pub(super) fn claim(word: &str, store: &Path) -> Result<Result<Claim, u8>> {
-    match read(word, store)? {
-        Ok(Subject::Claim(claim, _)) => Ok(Ok(*claim)),
-        Ok(Subject::Program(_)) => {
-            Err(anyhow!("`{word}` is a program: name a finding, or paste its replay line"))
+/// The claim that a line, an id or a bundle names, or the first of a program; or the exit code, where this release does not
+/// read it, or no oracle claims anything.
+pub(super) fn claim(engine: &Oracles, word: &str, store: &Path) -> Result<Result<Claim, u8>> {
+    Ok(match read(word, store)? {
+        Ok(Subject::Claim(claim, _)) => Ok(*claim),
+        Ok(Subject::Program(text)) => {
+            let (claims, abstained) = claims(engine, &text);
+            claims.into_iter().next().ok_or_else(|| agreed(&abstained, ""))
         }
-        Err(code) => Ok(Err(code)),
-    }
+        Err(code) => Err(code),
+    })
 }
 
 fn stored(f: &moire_corpus::Finding) -> Result<Subject> {

@@ -43,7 +43,7 @@ fn usage() {
     check(&["replay", "m1.AAAA"], &[], 2, "damaged");
     check(&["replay", "m9.AAAA"], &[], 2, "format");
     check(&["findings", "list"], &[], 2, "there is no store");
-    check(&["bisect", "p.litmus"], &[("p.litmus", PROGRAM)], 2, "name a finding, or paste its replay line");
+    check(&["bisect", "p.litmus"], &[("p.litmus", PROGRAM)], 0, "every oracle agrees");
     check(&["nightly"], &[], 2, "--out");
     check(&["nightly", "--out", "o", "--campaign", "mixed"], &[], 2, "write STREAM=PROGRAMS");
     check(&["nightly", "--out", "o", "--runs", "0"], &[], 2, "--runs is 1 to 64");

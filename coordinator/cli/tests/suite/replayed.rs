@@ -267,3 +267,114 @@ fn a_line_of_a_tool_is_reproduced_with_the_tool_and_not_re_tested_without() {
         }
     }
 }
+
+/// A moire for which these compilers are the only ones, in a folder with [`MESSAGE`].
+struct Alone {
+    folder: tempfile::TempDir,
+    files: Vec<PathBuf>,
+}
+
+impl Alone {
+    /// Releases of `llc`: how each writes the flag.
+    fn of(releases: &[(u32, &str)]) -> Alone {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("mp.src"), MESSAGE).unwrap();
+        let tools = folder.path().join("tools");
+        std::fs::create_dir(&tools).unwrap();
+        for name in ["sh", "cp"] {
+            std::os::unix::fs::symlink(Path::new("/bin").join(name), tools.join(name)).unwrap();
+        }
+        let one = |(release, store): &(u32, &str)| {
+            let text = ptx(store, "ld.acquire.gpu.global.b32 %r1, [%rd2]");
+            compiler(folder.path(), Kind::Llvm, *release, &text)
+        };
+        let files = releases.iter().map(one).collect();
+        Alone { folder, files }
+    }
+
+    fn run(&self, args: &[&str]) -> (i32, String) {
+        let (here, tools) = (self.folder.path(), self.folder.path().join("tools"));
+        let mut moire = Command::new(env!("CARGO_BIN_EXE_moire"));
+        moire.args(args).current_dir(here).env("PATH", &tools);
+        for variable in ["HOME", "RUSTUP_HOME", "CUDA_HOME", "CUDA_PATH", "MOIRE_VENV"] {
+            moire.env(variable, here);
+        }
+        let out = moire.env("MOIRE_LLC", std::env::join_paths(&self.files).unwrap()).output().unwrap();
+        let both = [out.stdout, out.stderr].concat();
+        (out.status.code().unwrap(), String::from_utf8(both).unwrap())
+    }
+}
+
+#[test]
+fn a_source_program_is_replayed_bisected_and_told_as_an_issue() {
+    let alone = Alone::of(&[(27, "st.relaxed.gpu"), (28, "st.relaxed.gpu"), (29, "st.release.gpu")]);
+    let (code, said) = alone.run(&["replay", "mp.src"]);
+    assert_eq!((code, said.matches("moire replay m1.").count()), (10, 2), "{said}");
+    let (code, said) = alone.run(&["bisect", "mp.src"]);
+    assert_eq!(code, 10, "{said}");
+    assert!(said.contains("of the releases here: since 27 or before, fixed in 29\n"), "{said}");
+    assert!(said.contains("decided by release of llvm:") && said.contains(": 29 instead of 28"), "{said}");
+    let (code, said) = alone.run(&["findings", "export", "mp.src", "issue.md", "--issue"]);
+    assert_eq!(code, 0, "{said}");
+    let text = std::fs::read_to_string(alone.folder.path().join("issue.md")).unwrap();
+    for part in [
+        "# LLVM llc 28.1.0: `st` is emitted with a weaker order than the program asks for",
+        "cannot end with `P1:r0=1 P1:r1=0 [x]=1 [y]=1`",
+        "define ptx_kernel void @moire_0_0_(",
+        "llc -mtriple=nvptx64-nvidia-cuda -mcpu=sm_90 -mattr=+ptx86 -O2 -o module.ptx module.ll",
+        "The PTX that comes out:\n\n```ptx\n.version 8.6",
+        "st.relaxed.gpu.global.b32 [%rd2], 1;",
+        "a read takes no value that was overwritten before it happens",
+        "P0 `store.release.gpu y, 1` writes 1 to y, which P1 `r0 = load.acquire.gpu y` reads.",
+        "With the strongest order on `st` alone",
+        "since 27 or before, fixed in 29",
+        "- 29: is right",
+        "moire replay m1.",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    // What a right compiler makes is no issue.
+    let right = Alone::of(&[(29, "st.release.gpu")]);
+    for args in
+        [&["replay", "mp.src"][..], &["bisect", "mp.src"], &["findings", "export", "mp.src", "o", "--issue"]]
+    {
+        let (code, said) = right.run(args);
+        assert_eq!((code, said.contains("every oracle agrees")), (0, true), "{args:?}: {said}");
+    }
+    assert!(!right.folder.path().join("o").exists());
+}
+
+#[test]
+fn an_issue_without_the_compiler_says_so() {
+    let alone = Alone::of(&[(27, "st.relaxed.gpu")]);
+    let (_, said) = alone.run(&["replay", "mp.src"]);
+    let word = said.split_whitespace().find(|word| is_line(word)).unwrap().to_owned();
+    let gone = Alone::of(&[]);
+    let (code, said) = gone.run(&["findings", "export", &word, "issue.md", "--issue"]);
+    assert_eq!(code, 0, "{said}");
+    let text = std::fs::read_to_string(gone.folder.path().join("issue.md")).unwrap();
+    assert!(text.contains("The compiler was not asked again while this was written: no llvm:"), "{text}");
+    assert!(text.contains("st.relaxed.gpu.global.b32 [%rd2], 1;") && !text.contains("fixed in"), "{text}");
+    let (code, said) = gone.run(&["findings", "export", &line("self", "equal", GOOD), "o", "--issue"]);
+    assert_eq!((code, said.contains("about no compiler")), (2, true), "{said}");
+}
+
+#[test]
+fn a_source_program_is_printed_in_the_languages_of_compilers() {
+    let alone = Alone::of(&[]);
+    let said = |form: &str| alone.run(&["generate", "--print", form, "mp.src"]);
+    assert!(
+        said("llvm")
+            .1
+            .contains("store atomic i32 1, ptr addrspace(1) %x1 syncscope(\"device\") release, align 4")
+    );
+    assert!(
+        said("cuda").1.contains("__nv_atomic_store_n(x1, 1u, __NV_ATOMIC_RELEASE, __NV_THREAD_SCOPE_DEVICE)"),
+        "{}",
+        said("cuda").1
+    );
+    assert!(said("text").1.starts_with("source \"mp\"\n"));
+    let (code, drawn) = alone.run(&["generate", "--stream", "source", "--count", "2", "--print", "llvm"]);
+    assert_eq!((code, drawn.matches("target triple").count()), (0, 2), "{drawn}");
+    assert_eq!(alone.run(&["generate", "--print", "llvm", "--count", "1"]).0, 2);
+}

@@ -9,9 +9,10 @@
 
 use super::cause::{self, Share};
 use crate::oracle::abstention::Abstention;
+use crate::oracle::forbidden::{self, Forbidden};
 use crate::oracle::models::Models;
 use crate::oracle::refine::{Compared, Judged, Known, Until, known};
-use moire_execution::leaf::{Memory, Outcome};
+use moire_execution::leaf::{FinalState, Memory, Outcome};
 use moire_explore::Limits;
 use moire_kernel::ptx;
 use moire_kernel::simt::{self, Pair};
@@ -255,6 +256,18 @@ impl Asked<'_> {
         }
         both.any(allowed).then_some(cause::ONE_OF_EACH)
     }
+}
+
+/// Why the kernel of a pair does not leave this behind its parameters. `line` is the text of a line of the kernel.
+pub(super) fn forbidden(
+    pair: &Pair,
+    end: &Memory,
+    models: &Models,
+    line: &dyn Fn(u32) -> Option<String>,
+) -> Result<Forbidden, Abstention> {
+    let shared = |memory: &Memory| memory[..pair.source.objects.len()].to_vec();
+    let so = |state: &FinalState| shared(&state.memory) == shared(end);
+    Ok(forbidden::forbidden(&pair.source, &*models.get(WEAKEST)?, &many().source, &so, line))
 }
 
 fn accesses(thread: &Thread) -> impl Iterator<Item = &TileAccess> {

@@ -20,6 +20,7 @@ pub use machine::{Observations, observe};
 use super::about::{About, Takes};
 use super::abstention::Abstention;
 use super::case::{Case, Context};
+use super::evidence::{Evidence, Unit};
 use super::kernel::{Kernel, read, written};
 use super::models::Models;
 use super::refine::{self, Judged};
@@ -33,6 +34,7 @@ use moire_execution::leaf::Outcome;
 use moire_generate::tile::TileDraw;
 use moire_program::canon::spell::hash;
 use moire_tile_ir::Module;
+use moire_tile_ir::bytecode::{Bytecode, write};
 use moire_tile_ir::run::TileLaunch;
 use moire_tile_ir::text;
 use moire_toolchain::tile::Tileiras;
@@ -99,6 +101,45 @@ impl Compiler {
         claimed
     }
 
+    /// See [`Oracle::evidence`].
+    fn shown(&self, claim: &Claim, context: Context<'_>) -> Result<Evidence, Abstention> {
+        let ((module, launch), cell) = (read(&claim.program)?, named_cell(claim)?);
+        let kernel = module.functions.first().cloned().ok_or(NO_KERNEL)?;
+        let compiled = |tool| compiled::compile(tool, &cell, [kernel].into_iter()).pop().ok_or(NO_KERNEL);
+        let ptx = self.tool(&cell).map_err(Abstention::from).and_then(|tool| Ok(compiled(tool)??));
+        let mut evidence = Evidence { model: judge::WEAKEST.to_owned(), ..Evidence::default() };
+        if let Ok(ptx) = &ptx {
+            let draw = TileDraw { module: module.clone(), launch: launch.clone(), safe: false };
+            let verdict = examine(&draw, Ok(ptx.clone()), context.models)?.verdict;
+            let line = |n: u32| claim.program.lines().nth((n as usize).checked_sub(1)?).map(str::to_owned);
+            if let Some(end) = verdict.judged.outcome() {
+                evidence.end = Some(judge::shown(&verdict.pair, &end.memory));
+                evidence.forbidden = judge::forbidden(&verdict.pair, &end.memory, context.models, &line)?;
+            }
+        }
+        evidence.units.push(self.unit(&cell, &module, ptx, claim));
+        Ok(Evidence { litmus: launch.note(), ..evidence })
+    }
+
+    fn unit(&self, cell: &Cell, module: &Module, ptx: Result<String, Abstention>, claim: &Claim) -> Unit {
+        let tool = self.tool(cell).ok();
+        let version = tool.map_or(Bytecode::V13_5, Tileiras::bytecode);
+        Unit {
+            compiler: "NVIDIA tileiras",
+            version: tool.map(Tileiras::version),
+            release: cell.release.clone().unwrap_or_default(),
+            command: [vec!["tileiras".to_owned()], Tileiras::arguments(&cell.target, cell.level)]
+                .concat()
+                .join(" "),
+            language: "mlir",
+            text: text::print(module),
+            bytes: write(module, version).ok().map(|bytes| ("module.tileirbc", bytes)),
+            names: NAMES.to_owned(),
+            unasked: ptx.as_ref().err().map(ToString::to_string),
+            ptx: ptx.ok().or_else(|| then(&claim.program)),
+        }
+    }
+
     fn compiled(&self, source: &Source, tool: &Tileiras, cell: &Cell) -> Result<(TileDraw, Ptx), Abstention> {
         match source {
             Source::Generated { seed, index, .. } => {
@@ -111,6 +152,22 @@ impl Compiler {
             }
         }
     }
+}
+
+/// What the names in the PTX stand for.
+const NAMES: &str = "`argN` is the memory behind parameter number N, with an offset in bytes behind it.";
+
+/// The cell that a claim names.
+fn named_cell(claim: &Claim) -> Result<Cell, Abstention> {
+    let side = claim.models.iter().find(|s| s.name == TILEIRAS.capability);
+    let side = side.ok_or(Abstention::Unusable("the claim names no compiler"))?;
+    Ok(Cell::of(&side.spec())?)
+}
+
+/// The PTX in the text of a claim: the comments behind its kernel.
+fn then(program: &str) -> Option<String> {
+    let (_, ptx) = program.split_once(" makes of it:\n")?;
+    Some(ptx.lines().map(|l| format!("{}\n", l.strip_prefix("// ").unwrap_or(l))).collect())
 }
 
 /// A text without a kernel.
@@ -149,6 +206,10 @@ impl Oracle for Compiler {
         refine::minimise(self, claim, budget, context, progress)
     }
 
+    fn evidence(&self, claim: &Claim, context: Context<'_>) -> Option<Result<Evidence, Abstention>> {
+        Some(self.shown(claim, context))
+    }
+
     fn is_here(&self) -> bool {
         self.tools().is_ok()
     }
@@ -170,9 +231,7 @@ impl refine::Sources for Compiler {
         kernels: Vec<Kernel>,
         context: Context<'_>,
     ) -> Result<Vec<Result<Option<Claim>, Abstention>>, Abstention> {
-        let side = claim.models.iter().find(|s| s.name == TILEIRAS.capability);
-        let side = side.ok_or(Abstention::Unusable("the claim names no compiler"))?;
-        let cell = Cell::of(&side.spec())?;
+        let cell = named_cell(claim)?;
         let tool = self.tool(&cell)?;
         let texts =
             compiled::compile(tool, &cell, kernels.iter().filter_map(|k| k.0.functions.first().cloned()));

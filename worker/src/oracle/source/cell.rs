@@ -51,6 +51,17 @@ impl Cell {
         }
     }
 
+    /// The release, if it is named.
+    pub(super) fn release(&self) -> &str {
+        self.release.as_deref().unwrap_or_default()
+    }
+
+    /// The options of a cell that names everything, as the sides of claims do.
+    pub(super) fn named(&self) -> Options {
+        let target = self.target.clone().unwrap_or_else(|| "sm_90".to_owned());
+        Options { target, ptx: self.ptx, level: self.level.unwrap_or(2) }
+    }
+
     /// The cell of a specification; `None` for a specification of something else.
     ///
     /// # Errors

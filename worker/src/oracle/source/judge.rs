@@ -8,6 +8,7 @@
 
 use super::blame;
 use crate::oracle::abstention::Abstention;
+use crate::oracle::forbidden::{self, Forbidden};
 use crate::oracle::models::Models;
 use crate::oracle::refine::{Compared, Judged, Until, known};
 use moire_execution::leaf::{FinalState, Memory};
@@ -20,6 +21,7 @@ use moire_source::Source;
 use moire_source::compiled::{Compiled, assemble};
 use moire_source::lower::lower;
 use moire_source::state::State;
+use moire_source::text::print;
 use std::collections::BTreeSet;
 
 /// The model of the program.
@@ -102,6 +104,15 @@ fn meaning(source: &Source, models: &Models) -> Result<Option<BTreeSet<State>>, 
         None => Ok(Some(known.ends)),
         Some(bound) => Err(Abstention::Bounded(bound)),
     }
+}
+
+/// Why a program does not end so; the end is in the words of [`State::shown`].
+pub(super) fn forbidden(source: &Source, end: &str, models: &Models) -> Result<Forbidden, Abstention> {
+    let (lowered, text) = (lower(source)?, print(source));
+    let so =
+        |e: &FinalState| lowered.state(source, &e.regs, &e.memory).is_some_and(|s| s.shown(source) == end);
+    let line = |n: u32| text.lines().nth((n as usize).checked_sub(1)?).map(str::to_owned);
+    Ok(forbidden::forbidden(&lowered.program, &*models.get(SOURCE)?, &limits(), &so, &line))
 }
 
 /// The question whether a form of the PTX stays within the program.

@@ -20,6 +20,7 @@ pub use cell::SourceCellError;
 use super::about::{About, Takes};
 use super::abstention::Abstention;
 use super::case::{Case, Context};
+use super::evidence::{Evidence, Unit};
 use super::models::Models;
 use super::tools::{LLVM, MIXING, NVCC};
 use super::{Oracle, answer, refine, same};
@@ -205,6 +206,48 @@ impl Sources {
         Ok(false)
     }
 
+    /// See [`Oracle::evidence`].
+    fn shown(&self, claim: &Claim, context: Context<'_>) -> Result<Evidence, Abstention> {
+        let (source, cells) = (parse(&claim.program)?, named_cells(claim)?);
+        let again = refine::Sources::all_again(self, claim, vec![source.clone()], context);
+        let again = again.ok().and_then(|mut all| all.pop()?.ok()?).unwrap_or_else(|| claim.clone());
+        let witness: Option<serde_json::Value> = serde_json::from_str(&again.witness).ok();
+        let end = witness.and_then(|w| Some(w["outcome"].as_str()?.to_owned()));
+        let forbidden = end.as_ref().map(|end| judge::forbidden(&source, end, context.models)).transpose()?;
+        Ok(Evidence {
+            litmus: print(&source),
+            units: cells.iter().map(|cell| self.unit(cell, &source, claim)).collect(),
+            end,
+            forbidden: forbidden.unwrap_or_default(),
+            model: judge::SOURCE.to_owned(),
+        })
+    }
+
+    /// A compiler of a claim, with what it makes of the program now, or made of it then.
+    fn unit(&self, cell: &Cell, source: &Source, claim: &Claim) -> Unit {
+        let (text, options) = (cell.kind.text(&[source]), cell.named());
+        let now = self.tool(cell).and_then(|tool| {
+            let made = tool.compile(&text, &options);
+            made.map_err(|why| Abstention::SourceCompiler { kind: cell.kind.name(), why: Arc::new(why) })
+        });
+        let (compiler, language) = match cell.kind {
+            Kind::Llvm => ("LLVM llc", "llvm"),
+            Kind::Nvcc => ("NVIDIA nvcc", "cuda"),
+        };
+        Unit {
+            compiler,
+            language,
+            version: self.tool(cell).ok().map(Compiler::version),
+            release: cell.release().to_owned(),
+            command: [vec![cell.kind.command().to_owned()], cell.kind.arguments(&options)].concat().join(" "),
+            text,
+            names: NAMES.to_owned(),
+            unasked: now.as_ref().err().map(ToString::to_string),
+            ptx: now.ok().or_else(|| then(&claim.program)),
+            ..Unit::default()
+        }
+    }
+
     fn claim(&self, found: &Found, cells: &[Cell], models: &Models) -> Option<Claim> {
         let judged = &found.verdict.judged;
         let direction = judged.direction()?;
@@ -235,6 +278,23 @@ impl Sources {
 fn same_bug(new: &Claim, old: &Claim) -> bool {
     let narrow = blame::within(&new.axioms, &old.axioms);
     narrow && same(&Claim { axioms: old.axioms.clone(), ..new.clone() }, old)
+}
+
+/// What the names in a printed program stand for.
+const NAMES: &str = "`moire_0_T_` is the thread PT of the litmus test, `xN` its object number N, and `oT_R` is given the register number R of PT.";
+
+/// The cells that a claim names.
+fn named_cells(claim: &Claim) -> Result<Vec<Cell>, Abstention> {
+    let specs: Vec<String> = claim.models.iter().map(Side::spec).collect();
+    let cells = specs.iter().filter_map(|spec| Cell::parse(spec)).collect::<Result<Vec<_>, _>>();
+    cells.map_err(Abstention::SourceCell)
+}
+
+/// The PTX in the text of a claim: its comments.
+fn then(program: &str) -> Option<String> {
+    let lines: Vec<&str> = program.lines().skip_while(|l| !l.starts_with("//")).collect();
+    let text: String = lines.iter().map(|l| format!("{}\n", l.trim_start_matches('/').trim())).collect();
+    (!lines.is_empty()).then_some(text)
 }
 
 /// No cell was named.
@@ -325,6 +385,10 @@ impl Oracle for Sources {
         refine::minimise(self, claim, budget, context, progress)
     }
 
+    fn evidence(&self, claim: &Claim, context: Context<'_>) -> Option<Result<Evidence, Abstention>> {
+        Some(self.shown(claim, context))
+    }
+
     fn is_here(&self) -> bool {
         self.tools().len() > usize::from(self.mixes())
     }
@@ -351,9 +415,7 @@ impl refine::Sources for Sources {
         sources: Vec<Source>,
         context: Context<'_>,
     ) -> Result<Vec<Result<Option<Claim>, Abstention>>, Abstention> {
-        let specs: Vec<String> = claim.models.iter().map(Side::spec).collect();
-        let cells = specs.iter().filter_map(|spec| Cell::parse(spec)).collect::<Result<Vec<_>, _>>();
-        let cells = cells.map_err(Abstention::SourceCell)?;
+        let cells = named_cells(claim)?;
         let (all, models): (Vec<&Source>, _) = (sources.iter().collect(), context.models);
         let compiled = self.compiled(&cells, &all, context)?;
         let again = |(source, ptx): (&Source, Result<Threads, Abstention>)| {
