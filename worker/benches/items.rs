@@ -14,7 +14,7 @@ use std::time::Duration;
 const BATCH: u64 = 60;
 
 fn item(plan: &Arc<Plan>, index: u64) -> Item {
-    let source = Source::Generated { seed: 1, profile: "mixed".into(), index };
+    let source = Source::Generated { seed: 1, profile: "core".into(), index };
     Item { plan: Arc::clone(plan), index, source }
 }
 

@@ -94,15 +94,15 @@ mod tests {
     fn a_line_of_each_oracle_holds_what_the_oracle_compares() {
         let weakened = Lowering { weakened: Some(Weakening::NoBarrier), ..Lowering::default() };
         let planted = [
-            ("self", Oracles::with_explorer(Planted::NeverOpen), Some(Profile::Mixed)),
-            ("model-pair", Oracles::new(), Some(Profile::Mixed)),
-            ("metamorphic", Oracles::with_explorer(Planted::ForgetsInitial), Some(Profile::Mixed)),
+            ("self", Oracles::with_explorer(Planted::NeverOpen), Some(Profile::Core)),
+            ("model-pair", Oracles::new(), Some(Profile::Core)),
+            ("metamorphic", Oracles::with_explorer(Planted::ForgetsInitial), Some(Profile::Core)),
             ("patterns", Oracles::new(), None),
             ("lowering", Oracles::with_lowering(weakened), Some(Profile::TileIr)),
             (
                 "operational",
                 Oracles::with_operational(moire_operate::Planted::FreeAfter),
-                Some(Profile::Tensor),
+                Some(Profile::Protocol),
             ),
         ];
         let bare = oracles().filter(|about| about.tool.is_none()).map(|about| about.name);

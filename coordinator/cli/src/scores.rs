@@ -20,9 +20,8 @@ const MISSED: [&str; 3] = ["equivalent", "clean, unconfirmed", "discrepancy"];
 /// The measures of a campaign. Canaries are for whole campaigns over all oracles under the default models.
 pub(crate) fn of(status: &CampaignStatus) -> Vec<Score> {
     let spec = status.spec.clone().unwrap_or_default();
-    let other = [Profile::Tensor.name(), Profile::TileIr.name(), Profile::Source.name()]
-        .contains(&spec.profile.as_str());
-    let whole = spec.oracles.is_empty() && spec.models.is_empty() && !other;
+    let planted = [Profile::Core, Profile::Mixed].iter().any(|profile| profile.name() == spec.profile);
+    let whole = spec.oracles.is_empty() && spec.models.is_empty() && planted;
     let canaries = (whole && spec.canaries).then(|| canaries(status));
     canaries.into_iter().chain(mutants(status)).collect()
 }
@@ -71,7 +70,11 @@ mod tests {
 
     fn status(programs: u64, caught: usize, mutants: &[(&str, u64)]) -> CampaignStatus {
         CampaignStatus {
-            spec: Some(moire_coordinator::v1::CampaignSpec { canaries: true, ..Default::default() }),
+            spec: Some(moire_coordinator::v1::CampaignSpec {
+                canaries: true,
+                profile: Profile::Core.name().to_owned(),
+                ..Default::default()
+            }),
             programs,
             canaries: CANARIES.iter().take(caught).map(|c| (c.name.to_owned(), 1)).collect(),
             mutants: mutants.iter().map(|(k, n)| ((*k).to_owned(), *n)).collect(),

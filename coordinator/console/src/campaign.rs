@@ -295,7 +295,7 @@ mod tests {
     fn twenty_campaigns_keep_their_names() {
         let settings = |n: u64| Settings {
             seed: n,
-            profile: "mixed".into(),
+            profile: "core".into(),
             oracles: if n < 10 { vec!["self".into(), format!("oracle{n}")] } else { Vec::new() },
             models: vec![format!("ptx:Q1={n}"), "ptx-6.0".into()],
             programs: None,

@@ -36,6 +36,7 @@ pub mod control;
 pub mod input;
 pub mod output;
 pub mod stored;
+pub mod streams;
 pub mod suite;
 pub mod time;
 

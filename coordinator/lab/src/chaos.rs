@@ -145,7 +145,7 @@ impl Trial {
         }
         let settings = Settings {
             seed: args.seed.wrapping_add(number),
-            profile: "mixed".to_owned(),
+            profile: "core".to_owned(),
             oracles: Vec::new(),
             models: Vec::new(),
             programs: Some(args.programs),
@@ -289,7 +289,7 @@ pub(super) fn whole(settings: &Settings) -> Result<Process> {
     let (programs, seed) = (settings.programs.unwrap_or(0).to_string(), settings.seed.to_string());
     let workers = settings.workers.to_string();
     let mut words =
-        vec!["fuzz", "--stream", "mixed", "--programs", &programs, "--seed", &seed, "--workers", &workers];
+        vec!["fuzz", "--stream", "core", "--programs", &programs, "--seed", &seed, "--workers", &workers];
     words.extend(settings.oracles.iter().flat_map(|name| ["--oracle", name]));
     words.extend(settings.models.iter().flat_map(|name| ["--model", name]));
     let mut words: Vec<_> = words.into_iter().map(OsStr::new).collect();

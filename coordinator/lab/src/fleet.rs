@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Fleet) -> Result<u8> {
     std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     let settings = Settings {
         seed: args.seed,
-        profile: "mixed".to_owned(),
+        profile: "core".to_owned(),
         oracles: args.oracle.clone(),
         models: args.models.clone(),
         programs: Some(args.programs),

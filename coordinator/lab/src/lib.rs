@@ -29,6 +29,7 @@ mod rivals;
 mod scale;
 mod selfcheck;
 mod spread;
+mod streams;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -76,6 +77,8 @@ enum Trial {
     Scale(scale::Scale),
     /// Compare explorer and naive enumerator on many distinct programs
     Selfcheck(selfcheck::SelfCheck),
+    /// Count what the streams draw: forms of the book, repeats, programs that synchronise nothing
+    Streams(streams::Streams),
     /// Share one exploration among workers over gRPC: compare the totals with one thread, measure the balance
     Spread(spread::Spread),
 }
@@ -104,5 +107,6 @@ pub fn run(bench: &Bench) -> Result<u8> {
         Trial::Scale(args) => scale::run(args),
         Trial::Selfcheck(args) => selfcheck::run(args),
         Trial::Spread(args) => spread::run(args),
+        Trial::Streams(args) => streams::run(args),
     }
 }

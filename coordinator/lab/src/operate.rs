@@ -11,10 +11,10 @@ use moire_cat::{Model, PROFILE, Variants};
 use moire_console::exit;
 use moire_console::input::load_model;
 use moire_explore::Limits;
+use moire_generate::numbers::Draw;
+use moire_generate::tensor::{looped, looped_products};
 use moire_generate::{Profile, Stream};
-use moire_lab::differential::draw_counting::looped_program;
 use moire_lab::differential::draw_peeks::with_peeks;
-use moire_lab::differential::draw_products::product_program;
 use moire_program::ir::Program;
 use moire_program::text::print;
 use moire_program::validate::is_illegal;
@@ -186,12 +186,13 @@ impl Drawn {
 
     /// The program of a number.
     fn program(self, seed: u64, number: u64) -> Option<Program> {
-        let stream = Stream::new(seed, Profile::Tensor);
+        let stream = Stream::new(seed, Profile::Protocol);
+        let mut own = Draw::new(seed.wrapping_mul(LOOPED).wrapping_add(number));
         match self {
             Drawn::Protocols => Some(stream.item(number)),
             Drawn::Mutants => drawn_mutant(&stream.item(number / MUTANTS_EACH), number, seed),
-            Drawn::Loops => looped_program(seed.wrapping_mul(LOOPED).wrapping_add(number)),
-            Drawn::Products => product_program(seed.wrapping_mul(LOOPED).wrapping_add(number)),
+            Drawn::Loops => looped(&mut own),
+            Drawn::Products => looped_products(&mut own),
             Drawn::Peeks => {
                 let drawn = if number.is_multiple_of(2) { Drawn::Protocols } else { Drawn::Mutants };
                 with_peeks(drawn.program(seed, number)?, seed.wrapping_mul(LOOPED).wrapping_add(number))

@@ -1,4 +1,4 @@
-//! `moire bench selfcheck`: compares explorer and naive enumerator on many distinct programs, under every shipped
+//! `moire bench selfcheck`: compares explorer and naive enumerator on many distinct programs of a stream, under every shipped
 //! model.
 //!
 //! Contract: comparisons and report depend only on the arguments of the command, not on the number of threads. A
@@ -8,13 +8,13 @@
 mod keep;
 
 use anyhow::{Result, bail};
-use clap::ValueEnum;
 use keep::Keep;
 use moire_cat::{Model, Variants};
 use moire_console::exit;
 use moire_console::input::load_model;
-use moire_lab::differential::campaign::{Campaign, Totals, mixed, random_settings, tcgen05, warps};
-use moire_lab::differential::draw_tile::tile_program;
+use moire_console::streams::StreamName;
+use moire_generate::{Profile, Stream};
+use moire_lab::differential::campaign::{Campaign, Totals, random_settings};
 use moire_lab::differential::grow::grow;
 use moire_naive::NaiveLimits;
 use moire_program::ir::Program;
@@ -35,21 +35,24 @@ pub(crate) struct SelfCheck {
     /// Distinct programs compared under each model
     #[arg(long, default_value_t = 100_000, value_name = "N")]
     programs: u64,
-    /// First seed; each run prints the first seed of the next one
+    /// Seed of the stream
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Kind of programs drawn
-    #[arg(long, value_enum, default_value_t = Drawn::Mixed)]
-    draw: Drawn,
-    /// Compare under these models (repeatable), with switches behind commas: `ptx,EX=B,profile=practice` [default: all
-    /// shipped; for tcgen05 and lanes `ptx`, for tile-ir `tile-ir`]
+    /// Position of the first program; each run prints that of the next one
+    #[arg(long, default_value_t = 0)]
+    first: u64,
+    /// What is drawn [default: all streams in turn, each program under one shipped model or setting]
+    #[arg(long, value_parser = StreamName)]
+    stream: Option<Profile>,
+    /// Compare under these models (repeatable), with switches behind commas: `ptx,EX=B,profile=practice` [default: those of
+    /// the stream]
     #[arg(long = "model", value_name = "MODEL")]
     models: Vec<String>,
     /// Compare each program also under one of N random settings of the switches of `ptx`, or of `tile-ir` for tile
     /// blocks
     #[arg(long, default_value_t = 0, value_name = "N")]
     settings: usize,
-    /// Seed of these settings [default: the first seed]
+    /// Seed of these settings [default: the seed of the stream]
     #[arg(long, value_name = "SEED")]
     settings_from: Option<u64>,
     /// Most candidates of a program
@@ -71,86 +74,70 @@ pub(crate) struct SelfCheck {
     workers: Option<usize>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Drawn {
-    /// Threads that communicate through memory and barriers
-    Mixed,
-    /// Tensor memory, allocation, asynchronous copies, mbarriers, lanes of a warp
-    Tcgen05,
-    /// Warps of two to four lanes, each lane a thread, or joined
-    Lanes,
-    /// Tile blocks: elements, tokens, masks
-    TileIr,
-    /// All of these in turn, each program under one shipped model or setting
-    All,
+/// Streams that take turns where none is named: all that no other one contains.
+fn turns() -> Vec<Profile> {
+    Profile::ALL.into_iter().filter(|p| *p != Profile::Mixed).collect()
+}
+
+/// The models under which the programs of a stream are compared, unless others are named.
+fn models(profile: Profile) -> Vec<&'static str> {
+    // All engines say the same under each model, where the program has a meaning.
+    let all = || moire_models::names().filter(|name| *name != "tile-ir").collect();
+    if profile == Profile::Core {
+        all()
+    } else {
+        profile.about().models.last().copied().into_iter().collect()
+    }
+}
+
+/// The model whose switches are drawn.
+fn switched(profile: Profile) -> &'static str {
+    profile.about().models.last().copied().unwrap_or("ptx")
 }
 
 impl SelfCheck {
-    /// Draws the program of a seed.
-    fn program(&self, seed: u64) -> Option<Program> {
-        let program = self.draw.program(seed)?;
-        Some(if self.least > 0 { grow(program, seed) } else { program })
+    /// The stream of a position, and the position there.
+    fn place(&self, at: u64) -> (Profile, u64) {
+        let all = turns();
+        let count = all.len() as u64;
+        let turn = all[usize::try_from(at % count).unwrap_or(0)];
+        self.stream.map_or((turn, at / count), |profile| (profile, at))
+    }
+
+    /// The program at a position.
+    fn program(&self, at: u64) -> Program {
+        let (profile, index) = self.place(at);
+        let program = Stream::new(self.seed, profile).item(index);
+        if self.least > 0 { grow(program, at) } else { program }
+    }
+
+    /// The stream that is named, for what one stream alone has.
+    fn is(&self, profile: Profile) -> bool {
+        self.stream == Some(profile)
     }
 }
 
-impl Drawn {
-    const KINDS: [Drawn; 4] = [Drawn::Mixed, Drawn::Tcgen05, Drawn::Lanes, Drawn::TileIr];
-
-    /// Names the model whose switches are drawn.
-    fn switched(self) -> &'static str {
-        if self == Drawn::TileIr { "tile-ir" } else { "ptx" }
-    }
-
-    /// Draws the program of a seed.
-    fn program(self, seed: u64) -> Option<Program> {
-        match self {
-            Drawn::Mixed => Some(mixed(seed)),
-            Drawn::Tcgen05 => tcgen05(seed),
-            Drawn::Lanes => warps(seed),
-            Drawn::TileIr => tile_program(seed),
-            Drawn::All => Drawn::of(seed).program(seed / 4),
-        }
-    }
-
-    /// Returns the kind of program of a seed with `--draw all`.
-    fn of(seed: u64) -> Drawn {
-        Drawn::KINDS[usize::try_from(seed % 4).unwrap_or(0)]
-    }
-
-    /// Lists the models under which programs are compared, unless others are named.
-    fn models(self) -> Vec<&'static str> {
-        match self {
-            // Mixed programs have no tile blocks.
-            Drawn::Mixed => moire_models::names().filter(|name| *name != "tile-ir").collect(),
-            Drawn::Tcgen05 | Drawn::Lanes => vec!["ptx"],
-            Drawn::TileIr => vec!["tile-ir"],
-            Drawn::All => moire_models::names().collect(),
-        }
-    }
-}
-
-/// The model of each seed with `--draw all`: either a shipped model of the program's language or a random setting.
-/// Holds, for each kind of program, the shipped models and the settings.
-struct Turns(Vec<(Drawn, Vec<Model>, Vec<Model>)>);
+/// The model of each program where no stream is named: a shipped model of the program's language or a random setting.
+/// Holds, for each stream, the shipped models and the settings.
+struct Turns(Vec<(Profile, Vec<Model>, Vec<Model>)>);
 
 impl Turns {
     fn new(from: u64, settings: usize) -> Result<Turns> {
-        let one = |drawn: Drawn| -> Result<_> {
-            let plain = load_model(drawn.switched(), &Variants::new())?;
+        let one = |profile: Profile| -> Result<_> {
+            let plain = load_model(switched(profile), &Variants::new())?;
             let random = random_settings(&plain, from, settings);
             let load = |n: &str, v: &Variants| load_model(n, v);
-            let shipped = drawn.models().iter().map(|n| load(n, &Variants::new())).collect::<Result<_>>()?;
-            let random = random.iter().map(|v| load(drawn.switched(), v)).collect::<Result<_>>()?;
-            Ok((drawn, shipped, random))
+            let shipped = models(profile).iter().map(|n| load(n, &Variants::new())).collect::<Result<_>>()?;
+            let random = random.iter().map(|v| load(switched(profile), v)).collect::<Result<_>>()?;
+            Ok((profile, shipped, random))
         };
-        Drawn::KINDS.into_iter().map(one).collect::<Result<_>>().map(Turns)
+        turns().into_iter().map(one).collect::<Result<_>>().map(Turns)
     }
 
-    fn of(&self, seed: u64) -> &Model {
-        let drawn = Drawn::of(seed);
-        // The seed is hashed first, because the kinds of programs take turns by seed too.
-        let turn = usize::try_from(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).unwrap_or(0);
-        let known = self.0.iter().find(|t| t.0 == drawn).unwrap_or(&self.0[0]);
+    fn of(&self, profile: Profile, at: u64) -> &Model {
+        // The position is hashed first, because the streams take turns by it too.
+        let turn = usize::try_from(at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).unwrap_or(0);
+        let known = self.0.iter().find(|t| t.0 == profile).unwrap_or(&self.0[0]);
         let models = if turn % 2 == 0 || known.2.is_empty() { &known.1 } else { &known.2 };
         &models[turn / 2 % models.len()]
     }
@@ -159,34 +146,37 @@ impl Turns {
 pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
     refuse(args)?;
     let named: Vec<&str> = args.models.iter().map(String::as_str).collect();
-    let names = if named.is_empty() { args.draw.models() } else { named };
-    let models: Vec<Model> = names.iter().map(|n| read(n)).collect::<Result<_>>()?;
+    let names = match args.stream {
+        _ if !named.is_empty() => named,
+        Some(profile) => models(profile),
+        None => moire_models::names().collect(),
+    };
+    let shipped: Vec<Model> = names.iter().map(|n| read(n)).collect::<Result<_>>()?;
     let (strong, weak) = (read("sc")?, read("ptx")?);
-    let switched = args.draw.switched();
+    let switched = args.stream.map_or("ptx", switched);
     let plain = read(switched)?;
     let from = args.settings_from.unwrap_or(args.seed);
     let random = random_settings(&plain, from, args.settings);
     let settings: Vec<Model> = random.iter().map(|v| load_model(switched, v)).collect::<Result<_>>()?;
-    let all = args.draw == Drawn::All;
-    let turns = if all { Some(Turns::new(from, args.settings)?) } else { None };
-    let of = |seed: u64| turns.as_ref().map_or(&plain, |t| t.of(seed));
+    let turns = if args.stream.is_none() { Some(Turns::new(from, args.settings)?) } else { None };
+    let of = |at: u64| turns.as_ref().map_or(&plain, |t| t.of(args.place(at).0, at));
     let (keep, done) = match &args.keep {
         Some(path) => Keep::open(path, args).map(|(keep, done)| (Some(keep), done))?,
         None => (None, None),
     };
     // Printed at once, so that a stopped run does not lose it.
-    let found = |seed: u64, model: &str, kind: &str| {
-        eprintln!("seed {seed}, {model}: {kind}; again: {}", again(args, from, seed));
+    let found = |at: u64, model: &str, kind: &str| {
+        eprintln!("program {at}, {model}: {kind}; again: {}", again(args, from, at));
     };
     let campaign = Campaign {
-        models: &models,
+        models: &shipped,
         settings: &settings,
-        turns: if all { Some(&of) } else { None },
+        turns: if args.stream.is_none() { Some(&of) } else { None },
         turned: true,
-        operated: args.draw != Drawn::TileIr,
-        source: &|seed| args.program(seed),
-        yardstick: (args.draw == Drawn::Mixed).then_some((&strong, &weak)),
-        first_seed: args.seed,
+        operated: !args.is(Profile::TileIr) && !args.is(Profile::Blocks),
+        source: &|at| Some(args.program(at)),
+        yardstick: args.is(Profile::Core).then_some((&strong, &weak)),
+        first_seed: args.first,
         done,
         count: args.programs,
         limits: limits(args),
@@ -203,7 +193,7 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
         return Err(error.context("the progress is not noted"));
     }
     let short = |(_, have, least): (_, u64, u64)| 100 * have < least * totals.programs;
-    let few = args.draw == Drawn::Mixed && totals.shares().into_iter().any(short);
+    let few = args.is(Profile::Core) && totals.shares().into_iter().any(short);
     Ok(match (totals.failures.is_empty() && earlier.is_empty(), few) {
         (false, _) => exit::FINDING,
         (true, true) => exit::INCOMPLETE,
@@ -229,8 +219,10 @@ fn refuse(args: &SelfCheck) -> Result<()> {
     if args.least > args.candidates {
         bail!("--least {} is more than --candidates {}: nothing would count", args.least, args.candidates);
     }
-    if args.draw == Drawn::All && !args.models.is_empty() {
-        bail!("--draw all compares each program under a shipped model of its language; leave --model out");
+    if args.stream.is_none() && !args.models.is_empty() {
+        bail!(
+            "--model goes with --stream: without one, each program is compared under a model of its language"
+        );
     }
     Ok(())
 }
@@ -282,9 +274,10 @@ fn limits(args: &SelfCheck) -> NaiveLimits {
     }
 }
 
-/// Writes the command that compares the program of a seed again.
-fn again(args: &SelfCheck, from: u64, seed: u64) -> String {
-    let draw = args.draw.to_possible_value().map_or(String::new(), |v| format!(" --draw {}", v.get_name()));
+/// Writes the command that compares the program at a position again.
+fn again(args: &SelfCheck, from: u64, at: u64) -> String {
+    let (seed, stream) =
+        (args.seed, args.stream.map_or(String::new(), |profile| format!(" --stream {profile}")));
     let models: String = args.models.iter().map(|m| format!(" --model {m}")).collect();
     let settings = match args.settings {
         0 => String::new(),
@@ -294,12 +287,12 @@ fn again(args: &SelfCheck, from: u64, seed: u64) -> String {
     let least = if args.least > 0 { format!(" --least {}", args.least) } else { String::new() };
     let pruned = if args.pruned { " --pruned" } else { "" };
     format!(
-        "moire bench selfcheck{draw}{models}{settings}{candidates}{least}{pruned} --seed {seed} --programs 1"
+        "moire bench selfcheck{stream}{models}{settings}{candidates}{least}{pruned} --seed {seed} --first {at} --programs 1"
     )
 }
 
 fn tell(args: &SelfCheck, names: &[&str], totals: &Totals) {
-    let each = if args.draw == Drawn::All { "one" } else { "each" };
+    let each = if args.stream.is_none() { "one" } else { "each" };
     println!(
         "{} distinct programs under {each} of {}: {} comparisons, {} executions, {} candidates",
         totals.programs,
@@ -308,22 +301,26 @@ fn tell(args: &SelfCheck, names: &[&str], totals: &Totals) {
         totals.leaves,
         totals.candidates
     );
-    if args.settings > 0 && args.draw == Drawn::All {
+    if args.settings > 0 && args.stream.is_none() {
         println!("or one of {} random settings of ptx or tile-ir", args.settings);
     } else if args.settings > 0 {
-        println!("each also under one of {} random settings of {}", args.settings, args.draw.switched());
+        println!(
+            "each also under one of {} random settings of {}",
+            args.settings,
+            args.stream.map_or("ptx", switched)
+        );
     }
-    if args.draw == Drawn::Mixed {
+    if args.is(Profile::Core) {
         print!("{}", totals.histogram());
     }
     let skipped: u64 = totals.skipped.values().sum();
     println!("{} comparisons with the operational engine", totals.operated);
-    println!("{} drawn again, {skipped} not compared, next seed {}", totals.repeated, totals.next_seed);
+    println!("{} drawn again, {skipped} not compared, next {}", totals.repeated, totals.next_seed);
     for (reason, n) in &totals.skipped {
         println!("  {n:8} {reason}");
     }
     for failure in &totals.failures {
-        println!("\nseed {}, {}: {}", failure.seed, failure.model, failure.difference.kind());
+        println!("\nprogram {}, {}: {}", failure.seed, failure.model, failure.difference.kind());
         println!("{:#?}\n{}", failure.difference, print(&failure.program));
     }
     println!("{} differences", totals.failures.len());
@@ -352,13 +349,16 @@ mod tests {
 
     #[test]
     fn a_difference_is_found_again_by_its_line() {
-        let line = "moire --draw tcgen05 --model ptx --settings 48 --seed 7 --programs 9";
+        let line = "moire --stream tensor --model ptx --settings 48 --seed 7 --programs 9";
         let args = Line::parse_from(line.split(' ')).args;
         let told = again(&args, 7, 1_120_979);
         let words = told.strip_prefix("moire bench selfcheck ").expect("the command");
         let args = Line::parse_from(["moire"].into_iter().chain(words.split(' '))).args;
-        assert_eq!((args.draw, args.models, args.settings), (Drawn::Tcgen05, vec!["ptx".to_owned()], 48));
+        assert_eq!(
+            (args.stream, args.models, args.settings),
+            (Some(Profile::Tensor), vec!["ptx".to_owned()], 48)
+        );
         assert_eq!((args.candidates, args.pruned), (4_000, false));
-        assert_eq!((args.settings_from, args.seed, args.programs), (Some(7), 1_120_979, 1));
+        assert_eq!((args.settings_from, args.seed, args.first, args.programs), (Some(7), 7, 1_120_979, 1));
     }
 }

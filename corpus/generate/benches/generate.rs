@@ -16,7 +16,7 @@ fn generate(c: &mut Criterion) {
             b.iter(|| (0..BATCH).map(|i| stream.item(i)).collect::<Vec<_>>())
         });
     }
-    let programs: Vec<_> = (0..BATCH).map(|i| Stream::new(1, Profile::Mixed).item(i)).collect();
+    let programs: Vec<_> = (0..BATCH).map(|i| Stream::new(1, Profile::Core).item(i)).collect();
     group.bench_function("canonical", |b| {
         b.iter(|| programs.iter().map(|p| canonical(p).id).collect::<Vec<_>>())
     });

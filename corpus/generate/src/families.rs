@@ -7,7 +7,7 @@
 //! and one CTA per thread unless stated otherwise. In addition there are rings, counters, locks, a sequence lock, a
 //! queue, barriers, rings of bulk copies, and a kernel of matrix products.
 
-use crate::tensor::Gemm;
+use crate::protocol::Gemm;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

@@ -1,15 +1,19 @@
-//! Generates programs: random ones, critical cycles, all small ones, and the pinned stream that campaigns draw from.
+//! Generates programs: the streams that all commands draw from, their drawers, and all small programs.
 //!
-//! Contract: every function is a pure function of bytes or indices, and every program it returns is valid. Seed, index,
-//! profile and [`GENERATOR_FINGERPRINT`] identify a program for ever; a change of the stream changes the fingerprint.
+//! Contract: every function is a pure function of what it chooses from, bytes or a seed. Seed, index, stream and
+//! [`GENERATOR_FINGERPRINT`] identify a program for ever; a change of the streams changes the fingerprint.
 
 pub mod bend;
+pub mod blocks;
 pub mod build;
 pub mod config;
+pub mod core;
 pub mod exhaustive;
 pub mod families;
+pub mod idle;
 pub mod lowering;
 pub mod numbers;
+pub mod protocol;
 pub(crate) mod random;
 pub mod shapes;
 pub mod source;
@@ -20,7 +24,8 @@ pub mod tile;
 
 pub use bend::bend;
 pub use config::Knobs;
+pub use idle::synchronises;
 pub use random::program;
 pub use source::SOURCE_FINGERPRINT;
-pub use stream::{GENERATOR_FINGERPRINT, Profile, Stream, UnknownProfile};
+pub use stream::{About, GENERATOR_FINGERPRINT, Profile, Stream, UnknownProfile};
 pub use tile::{TILE_FINGERPRINT, TileDraw, TileKnobs, tile, tile_seed};

@@ -303,7 +303,7 @@ mod tests {
     fn measured_rates() {
         let items = std::env::var("MOIRE_CANARY_ITEMS").map_or(200, |n| n.parse().expect("a number"));
         let right = moire_models::load(MODEL, &Variants::new()).expect("shipped");
-        let stream = Stream::new(1, "mixed".parse::<Profile>().expect("a profile"));
+        let stream = Stream::new(1, "core".parse::<Profile>().expect("a profile"));
         let mut rates = vec![(0, 0, 0); CANARIES.len()];
         for index in 0..items {
             let program = stream.item(index);

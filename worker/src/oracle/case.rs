@@ -4,7 +4,7 @@ use super::about::Takes;
 use super::abstention::Abstention;
 use super::answer::{Answer, explored_planted};
 use super::models::Models;
-use crate::job::{Cancel, Item, ItemReport, Plan, Source};
+use crate::job::{Cancel, Item, ItemReport, Source};
 use moire_explore::planted::Planted;
 use moire_generate::{Profile, Stream};
 use moire_program::canon::canonical;
@@ -12,9 +12,6 @@ use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// Models a campaign compares when it names none.
-pub const MODELS: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
 
 /// What every run of an oracle works with.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +56,7 @@ impl<'a> Case<'a> {
             return Rc::clone(answers);
         }
         let mut answers = Vec::new();
-        let specs = specs(&self.item.plan);
+        let specs = specs(self.item);
         for (spec, answer) in self.program.iter().flat_map(|p| explored_each(p, &specs, self.context)) {
             match answer {
                 Ok(answer) => {
@@ -86,9 +83,16 @@ pub(super) fn abstain(report: &mut ItemReport, why: &Abstention) {
     *report.abstentions.entry(why.to_string()).or_insert(0) += 1;
 }
 
-/// The models of a plan.
-fn specs(plan: &Plan) -> Vec<String> {
-    if plan.models.is_empty() { MODELS.map(String::from).to_vec() } else { plan.models.clone() }
+/// The models of the plan; where it names none, those of the stream, or of a text those of PTX threads.
+fn specs(item: &Item) -> Vec<String> {
+    if !item.plan.models.is_empty() {
+        return item.plan.models.clone();
+    }
+    let of = match &item.source {
+        Source::Generated { profile, .. } => profile.parse().unwrap_or(Profile::Core),
+        Source::Text(_) => Profile::Core,
+    };
+    of.about().models.iter().map(|name| (*name).to_owned()).collect()
 }
 
 /// The explorer's answer under each model, until the item is cancelled.

@@ -208,7 +208,7 @@ mod tests {
         Item {
             plan: Arc::new(plan),
             index,
-            source: Source::Generated { seed: 7, profile: "mixed".into(), index },
+            source: Source::Generated { seed: 7, profile: "core".into(), index },
         }
     }
 

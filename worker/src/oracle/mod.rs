@@ -48,7 +48,6 @@ pub use about::{About, Takes, Tool};
 pub use abstention::Abstention;
 pub use assembler::ASSEMBLER;
 pub use canary::{CANARIES, Canary, CanaryError};
-pub use case::MODELS;
 pub use compiler::{COMPILER, CellError, Observations, observe};
 pub use engine::Oracles;
 pub use evidence::{Evidence, Mistake, Unit, mistake};

@@ -44,7 +44,7 @@ impl Rule for Operational {
                 };
                 SPECS.iter().filter_map(one).collect()
             }
-            Source::Generated { seed, profile, index } if *profile == Profile::Tensor.name() => {
+            Source::Generated { seed, profile, index } if *profile == Profile::Protocol.name() => {
                 self.drawn(case, program, *seed, *index)
             }
             Source::Generated { .. } => Vec::new(),

@@ -17,7 +17,7 @@ use crate::direction::Direction;
 use crate::job::{Claim, EngineReport, Source};
 use moire_cat::Model;
 use moire_explore::planted::Planted;
-use moire_generate::tensor::{Mutant, Protocol, mutants};
+use moire_generate::protocol::{Mutant, Protocol, mutants};
 use moire_generate::{Profile, Stream};
 use moire_program::ir::Program;
 use std::sync::Arc;

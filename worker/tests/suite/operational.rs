@@ -22,22 +22,22 @@ fn protocols_and_mutants_break_no_rule() {
     let (mut ticks, mut abstained) = (0, 0);
     for index in 0..16 {
         let cancel = Cancel::new();
-        let report = oracles.run(&drawn("tensor", index), &cancel);
+        let report = oracles.run(&drawn("protocol", index), &cancel);
         assert_eq!(report.claims, [], "item {index}");
         ticks += cancel.ticks();
         abstained += report.abstentions.values().sum::<u64>();
     }
     assert!(ticks >= 32 && 2 * abstained < ticks, "{abstained} of {ticks} comparisons are abstained from");
     assert_eq!(
-        oracles.run(&drawn("tensor", 3), &Cancel::new()),
-        oracles.run(&drawn("tensor", 3), &Cancel::new())
+        oracles.run(&drawn("protocol", 3), &Cancel::new()),
+        oracles.run(&drawn("protocol", 3), &Cancel::new())
     );
 }
 
 /// Programs of other streams are outside the domain, and no report counts them.
 #[test]
 fn other_streams_are_left_alone() {
-    let report = Oracles::new().run(&drawn("mixed", 5), &Cancel::new());
+    let report = Oracles::new().run(&drawn("core", 5), &Cancel::new());
     assert!(report.claims.is_empty() && report.abstentions.is_empty(), "{report:?}");
 }
 

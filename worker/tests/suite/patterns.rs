@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 fn item(index: u64) -> Item {
     let plan = Plan { oracles: vec![PATTERNS.name.to_owned()], ..Plan::default() };
-    let source = Source::Generated { seed: 1, profile: "tensor".into(), index };
+    let source = Source::Generated { seed: 1, profile: "protocol".into(), index };
     Item { plan: Arc::new(plan), index, source }
 }
 

@@ -5,10 +5,12 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use moire_console::control::{connect, runtime, said};
 use moire_console::stored;
+use moire_console::streams::StreamName;
 use moire_console::{campaign, exit};
 use moire_coordinator::v1::CampaignPhase;
 use moire_coordinator::{CLASS_PREFIX, digest_words, judged, many, v1};
 use moire_corpus::CampaignState;
+use moire_generate::Profile;
 use moire_worker::job::Engine;
 use moire_worker::link::Link;
 use moire_worker::oracle::Oracles;
@@ -44,9 +46,9 @@ pub(crate) struct NewCampaign {
     /// Seed of the stream
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// What is drawn: random, shapes, mixed, tensor, tile-ir, source
-    #[arg(long, default_value = "mixed")]
-    pub(crate) stream: String,
+    /// What is drawn
+    #[arg(long, value_parser = StreamName, default_value_t = Profile::Core)]
+    pub(crate) stream: Profile,
     /// Number of programs; without it the campaign runs until it is cancelled
     #[arg(long, value_name = "N")]
     pub(crate) programs: Option<u64>,
@@ -127,7 +129,7 @@ fn create(args: &NewCampaign) -> Result<u8> {
     let spec = v1::CampaignSpec {
         name: args.name.clone(),
         seed: args.seed,
-        profile: args.stream.clone(),
+        profile: args.stream.name().to_owned(),
         oracles: args.oracle.clone(),
         models: args.models.clone(),
         programs: args.programs.unwrap_or(0),

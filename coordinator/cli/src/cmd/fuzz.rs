@@ -1,11 +1,12 @@
 //! `moire fuzz`: a whole campaign in one process, with a summary a person can read.
 
 use crate::scores;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use moire_console::campaign::{self, Settings, Totals};
 use moire_console::stored::STORE;
+use moire_console::streams::StreamName;
 use moire_console::time::duration;
 use moire_console::{claim, exit};
 use moire_coordinator::report::{DIFFERENCE, Grade};
@@ -30,10 +31,9 @@ pub(crate) struct Fuzz {
     /// Seed of the stream
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// What is drawn: random, shapes, mixed, tensor, tile-ir, source [default: mixed, tensor, tile-ir, and source where llc or nvcc
-    /// is here, one after the other; mixed with --oracle or --model]
-    #[arg(long)]
-    pub(crate) stream: Option<String>,
+    /// What is drawn [default: all streams, one after the other, source where llc or nvcc is here; core with --oracle or --model]
+    #[arg(long, value_parser = StreamName)]
+    pub(crate) stream: Option<Profile>,
     /// Only these oracles: self, model-pair, metamorphic, patterns, assembler, compiler, lowering, operational, llvm, nvcc,
     /// mixing (repeatable)
     #[arg(long)]
@@ -54,11 +54,6 @@ const DEFAULT_SECONDS: u64 = 60;
 /// Most findings shown in full.
 const SHOWN: usize = 10;
 
-/// The streams of a run that names none, each with its share of the time or of the programs, in percent.
-const SHARES: [(Profile, u32); 3] = [(Profile::Mixed, 60), (Profile::Tensor, 20), (Profile::TileIr, 20)];
-/// The same where a compiler of source programs is here.
-const WITH_SOURCES: [(Profile, u32); 4] =
-    [(Profile::Mixed, 25), (Profile::Tensor, 15), (Profile::TileIr, 20), (Profile::Source, 40)];
 /// Reasons of abstentions that are listed of each stream of such a run.
 const REASONS: usize = 3;
 
@@ -134,19 +129,20 @@ fn plans(args: &Fuzz) -> Result<Vec<Settings>> {
         (None, Some(_)) => None,
         (None, None) => Some(Duration::from_secs(DEFAULT_SECONDS)),
     };
-    let named = match &args.stream {
-        Some(name) => Some(name.parse::<Profile>().map_err(|e| anyhow!("{e}"))?),
-        // Oracles and models belong to one language.
-        None if !args.oracle.is_empty() || !args.models.is_empty() => Some(Profile::Mixed),
-        None => None,
-    };
+    // Oracles and models belong to one language.
+    let one = !args.oracle.is_empty() || !args.models.is_empty();
+    let named = args.stream.or(one.then_some(Profile::Core));
     let capabilities = engine.capabilities();
     let compilers = [LLVM, NVCC].iter().any(|tool| capabilities.iter().any(|c| c == tool.capability));
-    let all = if compilers { WITH_SOURCES.to_vec() } else { SHARES.to_vec() };
-    let shares = named.map_or(all, |profile| vec![(profile, 100)]);
+    let all = Profile::ALL.into_iter().filter(|p| compilers || *p != Profile::Source);
+    let shares: Vec<(Profile, u32)> = match named {
+        Some(profile) => vec![(profile, 1)],
+        None => all.map(|p| (p, p.about().share)).filter(|(_, share)| *share > 0).collect(),
+    };
+    let sum: u32 = shares.iter().map(|(_, share)| share).sum();
     let part = |(profile, share): (Profile, u32)| {
-        let programs = args.programs.map(|n| (n.saturating_mul(share.into()) / 100).max(1));
-        settings(args, profile, &engine, programs, time.map(|t| t * share / 100))
+        let programs = args.programs.map(|n| (n.saturating_mul(share.into()) / u64::from(sum)).max(1));
+        settings(args, profile, &engine, programs, time.map(|t| t * share / sum))
     };
     shares.into_iter().map(part).collect()
 }

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use moire_console::exit;
+use moire_console::streams::StreamName;
 use moire_generate::{Profile, Stream};
 use moire_program::features::Histogram;
 use moire_program::features::features;
@@ -21,9 +22,9 @@ pub(crate) struct Generate {
     /// Position of the first program in the stream
     #[arg(long, default_value_t = 0)]
     pub(crate) first: u64,
-    /// What is drawn: random, shapes, mixed, tensor, tile-ir, source
-    #[arg(long, default_value = "mixed")]
-    pub(crate) stream: String,
+    /// What is drawn
+    #[arg(long, value_parser = StreamName, default_value_t = Profile::Core)]
+    pub(crate) stream: Profile,
     /// Count what the programs exercise instead of printing them
     #[arg(long)]
     pub(crate) histogram: bool,
@@ -75,7 +76,7 @@ pub(crate) fn run(args: &Generate) -> Result<u8> {
     if let Some(file) = &args.file {
         return printed(file, args.print);
     }
-    let profile: Profile = args.stream.parse().map_err(|e| anyhow!("{e}"))?;
+    let profile = args.stream;
     if args.print != Form::Text && profile != Profile::Source {
         bail!("--print is about source programs: add --stream source, or name a file");
     }

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use moire_console::exit;
 use moire_console::input::parse_program;
+use moire_console::streams::StreamName;
 use moire_coordinator::clock::unix_ms;
 use moire_coordinator::many;
 use moire_execution::leaf::Outcome;
@@ -40,9 +41,9 @@ pub(crate) struct Gpu {
     /// Draw so many programs that can run on a device, in addition to the files
     #[arg(long, default_value_t = 0)]
     pub(crate) count: u64,
-    /// What is drawn: shapes, mixed, random
-    #[arg(long, default_value = "shapes")]
-    pub(crate) stream: String,
+    /// What is drawn; of most streams the device runs little or nothing
+    #[arg(long, value_parser = StreamName, default_value_t = Profile::Core)]
+    pub(crate) stream: Profile,
     /// Seed of the stream, and of the placements
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
@@ -194,9 +195,8 @@ fn programs(args: &Gpu) -> Result<Vec<(String, Program)>> {
     for path in &args.files {
         out.push((path.display().to_string(), read(path)?));
     }
-    let profile: Profile = args.stream.parse().map_err(|e| anyhow!("{e}"))?;
+    let profile = args.stream;
     let stream = Stream::new(args.seed, profile);
-    // Of some profiles the lane runs little or nothing.
     let drawn =
         (0..args.count.saturating_mul(50)).map(|n| (format!("{profile}-{}-{n}", args.seed), stream.item(n)));
     let wanted = usize::try_from(args.count).context("too many programs")?;

@@ -75,7 +75,7 @@ fn a_campaign_that_nobody_judged_has_no_clean_end() {
     let shown = moire(folder.path(), &["campaign", "show", &name]);
     assert_eq!(shown.status.code(), Some(11), "{}", text(&shown));
     // One that was judged, and one over which somebody looks only in the list, end as before.
-    let fuzz = ["fuzz", "--stream", "shapes", "--oracle", "self", "--programs", "5"];
+    let fuzz = ["fuzz", "--stream", "core", "--oracle", "self", "--programs", "5"];
     let out = moire(folder.path(), &fuzz);
     assert_eq!((out.status.code(), text(&out).contains("findings: none")), (Some(0), true), "{}", text(&out));
     assert_eq!(moire(folder.path(), &["campaign", "list"]).status.code(), Some(0));

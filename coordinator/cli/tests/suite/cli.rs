@@ -45,7 +45,7 @@ fn usage() {
     check(&["findings", "list"], &[], 2, "there is no store");
     check(&["bisect", "p.litmus"], &[("p.litmus", PROGRAM)], 0, "every oracle agrees");
     check(&["nightly"], &[], 2, "--out");
-    check(&["nightly", "--out", "o", "--campaign", "mixed"], &[], 2, "write STREAM=PROGRAMS");
+    check(&["nightly", "--out", "o", "--campaign", "core"], &[], 2, "write STREAM=PROGRAMS");
     check(&["nightly", "--out", "o", "--runs", "0"], &[], 2, "--runs is 1 to 64");
     check(&["generate", "--count", "99999999999999999999999"], &[], 2, "99999999999999999999999");
     check(&["models", "show", "ptx-9"], &[], 2, "shipped are");
@@ -328,7 +328,7 @@ fn selfcheck_is_a_function_of_its_seeds() {
 fn reductions_are_compared_on_from_where_they_were() {
     let folder = tempfile::tempdir().unwrap();
     let run = |programs: &str, rest: &[&str]| {
-        let words = ["bench", "reductions", "--draw", "tile-mixed", "--programs", programs];
+        let words = ["bench", "reductions", "--draw", "beside", "--programs", programs];
         let out = moire(folder.path(), &[&words[..], rest].concat());
         (out.status.code(), String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap())
     };
@@ -344,7 +344,7 @@ fn reductions_are_compared_on_from_where_they_were() {
 fn selfcheck_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let run = |programs: &str, rest: &[&str]| {
-        let all = ["bench", "selfcheck", "--draw", "all", "--settings", "3", "--programs", programs];
+        let all = ["bench", "selfcheck", "--settings", "3", "--programs", programs];
         let out = moire(folder.path(), &[&all[..], rest].concat());
         (out.status.code(), String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap())
     };
@@ -482,7 +482,7 @@ fn a_campaign_ends_with_one_digest_and_its_lines_replay() {
     let digest = |store: &str, workers: &str| {
         let out = moire(
             folder.path(),
-            &["fuzz", "--stream", "mixed", "--programs", "200", "--store", store, "--workers", workers],
+            &["fuzz", "--stream", "core", "--programs", "200", "--store", store, "--workers", workers],
         );
         assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
         let text = String::from_utf8(out.stdout).unwrap();
@@ -520,7 +520,7 @@ fn findings_of_a_coordinator_are_those_of_its_store() {
         assert_eq!(out.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).unwrap()
     };
-    here(&["fuzz", "--stream", "mixed", "--programs", "100", "--workers", "2", "--store", "s"]);
+    here(&["fuzz", "--stream", "core", "--programs", "100", "--workers", "2", "--store", "s"]);
     let list = here(&["findings", "list", "--store", "s"]);
     let id = list.split(' ').next().unwrap().to_owned();
     let shown = here(&["findings", "show", &id, "--store", "s"]);

@@ -51,7 +51,7 @@ fn fuzz(store: &Path, failpoints: &str) -> Output {
     let args = [
         "fuzz",
         "--stream",
-        "mixed",
+        "core",
         "--programs",
         PROGRAMS,
         "--seed",

@@ -170,7 +170,7 @@ fn a_coordinator_reports_and_answers_what_is_not_there() {
     let here = folder(&[]);
     let (code, out, err) = said(
         here.path(),
-        &["fuzz", "--stream", "mixed", "--programs", "60", "--workers", "2", "--store", "s"],
+        &["fuzz", "--stream", "core", "--programs", "60", "--workers", "2", "--store", "s"],
     );
     assert!(code == 0 && out.contains(" between models\n"), "{out}{err}");
     let server = Server::start(here.path());
@@ -223,17 +223,17 @@ fn a_run_that_names_no_stream_has_all_languages() {
     let (code, out, err) = said(here.path(), &args);
     assert!(matches!(code, 0 | 10), "{out}{err}");
     let compilers = out.contains("campaign fuzz-source-1-");
-    for stream in ["mixed", "tensor", "tile-ir"] {
+    for stream in ["core", "tensor", "protocol", "blocks", "tile-ir"] {
         assert!(out.contains(&format!("campaign fuzz-{stream}-1-")), "{stream}: {out}");
     }
     let all: Vec<&str> = out.split("in all:\n").nth(1).unwrap().lines().collect();
-    assert_eq!(all.len(), if compilers { 4 } else { 3 }, "{out}");
-    let mixed = if compilers { 5 } else { 12 };
-    assert!(all[0].starts_with(&format!("  mixed    {mixed} programs, ")), "{out}");
+    assert_eq!(all.len(), if compilers { 6 } else { 5 }, "{out}");
+    let core = if compilers { 4 } else { 6 };
+    assert!(all[0].starts_with(&format!("  core     {core} programs, ")), "{out}");
     assert!(!out.contains("model-pair difference"), "{out}");
     assert_eq!(said(here.path(), &["report", "--store", "s", "--out", "page"]).0, 0);
     let summary = std::fs::read_to_string(here.path().join("page/summary.md")).unwrap();
-    assert!(summary.contains("fuzz-mixed-1-") && !summary.contains("not at its end"), "{summary}");
+    assert!(summary.contains("fuzz-core-1-") && !summary.contains("not at its end"), "{summary}");
 }
 
 #[test]

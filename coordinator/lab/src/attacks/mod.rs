@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Attacks) -> Result<u8> {
 fn settings(args: &Attacks, folder: &Path, number: u64) -> Settings {
     Settings {
         seed: args.seed.wrapping_add(number),
-        profile: "mixed".to_owned(),
+        profile: "core".to_owned(),
         oracles: Vec::new(),
         models: Vec::new(),
         programs: Some(args.programs),

@@ -5,7 +5,7 @@ use super::{Bench, Kept, module};
 use anyhow::{Context, Result, bail};
 use moire_console::input::parse_program;
 use moire_generate::numbers::Draw;
-use moire_generate::tensor::Plan;
+use moire_generate::protocol::Plan;
 use moire_lab::mutants::is_clean;
 use moire_program::ir::Program;
 use std::path::{Path, PathBuf};

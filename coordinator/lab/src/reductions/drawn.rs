@@ -4,9 +4,11 @@ use anyhow::Result;
 use clap::ValueEnum;
 use moire_cat::{Model, Variants};
 use moire_console::input::load_model;
-use moire_lab::differential::campaign::{mixed, random_settings, tcgen05};
+use moire_generate::blocks::{beside, blocks};
+use moire_generate::numbers::Draw;
+use moire_generate::{Profile, Stream};
+use moire_lab::differential::campaign::random_settings;
 use moire_lab::differential::draw_crowd::{crowd, twins};
-use moire_lab::differential::draw_tile::{tile_mixed, tile_program};
 use moire_lab::differential::reduced::questioned;
 use moire_program::ir::Program;
 
@@ -15,13 +17,13 @@ pub(super) enum Drawn {
     /// Threads with the same body, atomics and loads whose value is not used, stores that no one reads
     Crowd,
     /// Threads that communicate through memory and barriers; half of the programs give one thread's code to others
-    Mixed,
+    Core,
     /// Tile blocks: elements, tokens, masks; half of the programs give one block's code to others
-    TileIr,
+    Blocks,
     /// Tile blocks beside threads of PTX; half of the programs give one thread's code to others
-    TileMixed,
+    Beside,
     /// Tensor memory, allocation, asynchronous copies, mbarriers, lanes of a warp; few of them can be reduced
-    Tcgen05,
+    Tensor,
     /// All of these by turns
     All,
 }
@@ -34,8 +36,8 @@ impl Drawn {
 
     /// Returns the kind of program for a seed, and the seed within this kind.
     fn turn(self, seed: u64) -> (Drawn, u64) {
-        use Drawn::{Crowd, Mixed, Tcgen05, TileIr, TileMixed};
-        const TURNS: [Drawn; 8] = [Crowd, Mixed, TileIr, TileMixed, Crowd, Mixed, TileIr, Tcgen05];
+        use Drawn::{Beside, Blocks, Core, Crowd, Tensor};
+        const TURNS: [Drawn; 8] = [Crowd, Core, Blocks, Beside, Crowd, Core, Blocks, Tensor];
         if self != Drawn::All {
             return (self, seed);
         }
@@ -50,10 +52,10 @@ impl Drawn {
         let (drawn, own) = self.turn(seed);
         let program = match drawn {
             Drawn::Crowd | Drawn::All => return crowd(own).map(|p| (drawn, p)),
-            Drawn::Mixed => mixed(own),
-            Drawn::TileIr => tile_program(own)?,
-            Drawn::TileMixed => tile_mixed(own)?,
-            Drawn::Tcgen05 => tcgen05(own)?,
+            Drawn::Core => Stream::new(1, Profile::Core).item(own),
+            Drawn::Blocks => blocks(&mut Draw::new(own)),
+            Drawn::Beside => beside(&mut Draw::new(own))?,
+            Drawn::Tensor => Stream::new(1, Profile::Tensor).item(own),
         };
         // The seed is hashed first, because the kinds of programs take turns by seed too.
         let twin = own.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 1;
@@ -64,9 +66,9 @@ impl Drawn {
     /// Lists the models that cover this kind of program.
     fn models(self) -> Vec<&'static str> {
         match self {
-            Drawn::Crowd | Drawn::Mixed | Drawn::All => moire_models::names().collect(),
-            Drawn::TileIr | Drawn::TileMixed => vec!["tile-ir"],
-            Drawn::Tcgen05 => vec!["ptx"],
+            Drawn::Crowd | Drawn::Core | Drawn::All => moire_models::names().collect(),
+            Drawn::Blocks | Drawn::Beside => vec!["tile-ir"],
+            Drawn::Tensor => vec!["ptx"],
         }
     }
 

@@ -139,7 +139,7 @@ fn findings(args: &Scale, folder: &Path) -> Result<()> {
 /// Fills a store with findings as campaigns leave them.
 fn fill(dir: &Path, count: u64) -> Result<()> {
     let (mut store, _) = Store::open(dir, Options::default())?;
-    let stream = Stream::new(1, Profile::Mixed);
+    let stream = Stream::new(1, Profile::Core);
     let texts: Vec<String> = (0..TEXTS).map(|n| print(&stream.item(n))).collect();
     let mut at = 0;
     while at < count {

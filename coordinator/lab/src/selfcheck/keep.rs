@@ -6,13 +6,12 @@
 use super::SelfCheck;
 use crate::kept;
 use anyhow::{Result, bail};
-use clap::ValueEnum;
 use moire_lab::differential::campaign::Totals;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-const SCHEMA: u32 = 3;
+const SCHEMA: u32 = 4;
 
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,11 +40,12 @@ struct Kept {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Words {
-    draw: String,
+    stream: String,
     models: Vec<String>,
     settings: usize,
     settings_from: Option<u64>,
     seed: u64,
+    first: u64,
     candidates: u64,
     least: u64,
     pruned: bool,
@@ -54,11 +54,12 @@ struct Words {
 impl Words {
     fn of(args: &SelfCheck) -> Words {
         Words {
-            draw: args.draw.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned()),
+            stream: args.stream.map_or(String::new(), |profile| profile.name().to_owned()),
             models: args.models.clone(),
             settings: args.settings,
             settings_from: args.settings_from,
             seed: args.seed,
+            first: args.first,
             candidates: args.candidates,
             least: args.least,
             pruned: args.pruned,
@@ -93,8 +94,8 @@ impl Keep {
                 "{shown} belongs to another command: the arguments that decide what is drawn and compared must be the same"
             );
         }
-        if kept.next_seed.wrapping_sub(args.seed) < kept.programs {
-            bail!("{shown} is damaged: more programs than seeds");
+        if kept.next_seed.wrapping_sub(args.first) < kept.programs {
+            bail!("{shown} is damaged: more programs than positions");
         }
         keep.earlier = kept.differences;
         let totals = Totals {
@@ -123,7 +124,7 @@ impl Keep {
     /// The file cannot be written; the old one is still there.
     pub(super) fn note(&self, totals: &Totals) -> Result<()> {
         let line = |f: &moire_lab::differential::campaign::Failure| {
-            format!("seed {}, {}: {}", f.seed, f.model, f.difference.kind())
+            format!("program {}, {}: {}", f.seed, f.model, f.difference.kind())
         };
         let kept = Kept {
             schema: SCHEMA,

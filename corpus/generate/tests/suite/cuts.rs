@@ -6,7 +6,7 @@ use moire_program::ir::Program;
 use moire_program::reduce::{Cut, cuts, ddmin, join, without};
 
 fn programs() -> impl Iterator<Item = Program> {
-    let stream = Stream::new(3, Profile::Mixed);
+    let stream = Stream::new(3, Profile::Core);
     (0..40).map(move |n| stream.item(n))
 }
 

@@ -26,5 +26,5 @@ fn every_program_of_the_stream_can_be_run() {
         assert!(program.threads.len() >= source.threads.len(), "{}", print(&source));
         assert_eq!(program.name, source.name);
     }
-    assert_eq!(Stream::new(3, Profile::Mixed).source(0), None);
+    assert_eq!(Stream::new(3, Profile::Core).source(0), None);
 }

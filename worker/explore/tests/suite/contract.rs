@@ -6,9 +6,11 @@
 
 use moire_cat::licence::Kind;
 use moire_cat::{Library, Model, Source, Variants};
-use moire_lab::differential::campaign::{Campaign, mixed, tcgen05};
+use moire_generate::numbers::Draw;
+use moire_generate::tensor::copies;
+use moire_generate::{Profile, Stream};
+use moire_lab::differential::campaign::Campaign;
 use moire_lab::differential::contract::{Counts, mutants, parts, try_parts};
-use moire_lab::differential::draw_copies::copies_program;
 use moire_lab::differential::{Comparison, compare};
 use moire_models::Shipped;
 use moire_program::ir::Program;
@@ -112,11 +114,16 @@ fn every_false_licence_is_found() {
                     let at = model.checks().iter().position(|c| c.name == name).unwrap();
                     model = model.without(moire_cat::CheckId(at));
                 }
-                (model, |seed| if seed.is_multiple_of(2) { tcgen05(seed / 2) } else { Some(mixed(seed)) })
+                (model, |seed| {
+                    let profile = if seed.is_multiple_of(2) { Profile::Tensor } else { Profile::Core };
+                    Some(Stream::new(1, profile).item(seed))
+                })
             }
             Kind::LateCopies => (
                 edited("licence late-copies = slot-settled", "licence late-copies = core-causality"),
-                |seed| if seed == 0 { parse(HELD, Format::Native).ok() } else { copies_program(seed) },
+                |seed| {
+                    if seed == 0 { parse(HELD, Format::Native).ok() } else { copies(&mut Draw::new(seed)) }
+                },
             ),
         };
         assert_eq!(model.licence(kind), None, "{} is false", kind.word());
@@ -168,13 +175,7 @@ fn odd_models_agree() {
     ];
     for (n, text) in odd.into_iter().enumerate() {
         let models = [own(text).called(format!("odd {n}"))];
-        let campaign = Campaign {
-            models: &models,
-            first_seed: 7,
-            count: 150,
-            source: &|s| Some(mixed(s)),
-            ..Campaign::default()
-        };
+        let campaign = Campaign { models: &models, first_seed: 7, count: 150, ..Campaign::default() };
         let totals = campaign.run(&|_| {});
         let told = totals.failures.first().map(|f| format!("{:?}\n{}", f.difference, print(&f.program)));
         assert!(totals.failures.is_empty() && totals.programs == 150, "{text}: {}", told.unwrap_or_default());

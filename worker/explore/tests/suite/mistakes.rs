@@ -9,7 +9,7 @@
 use moire_cat::{Model, Variants};
 use moire_explore::Limits;
 use moire_explore::judge::{About, Judgement, Questions, judge};
-use moire_generate::tensor::{Gemm, Kind, Protocol, RoleStep};
+use moire_generate::protocol::{Gemm, Kind, Protocol, RoleStep};
 
 /// The steps that an edit changes: the `nth` step, counted from 0, whose words contain `what`, in one CTA and warp or
 /// (`None`) in all.

@@ -11,9 +11,11 @@ use moire_explore::reduce::Reductions;
 use moire_explore::search::LeafView;
 use moire_explore::search::share::explore_shared;
 use moire_explore::{Limits, Summary, explore};
-use moire_lab::differential::campaign::{mixed, random_settings, tcgen05};
+use moire_generate::blocks::{beside, blocks};
+use moire_generate::numbers::Draw;
+use moire_generate::{Profile, Stream};
+use moire_lab::differential::campaign::random_settings;
 use moire_lab::differential::draw_crowd::{crowd, twins};
-use moire_lab::differential::draw_tile::{tile_mixed, tile_program};
 use moire_lab::differential::reduced::{Saved, compare_reduced, questioned, told};
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse, print};
@@ -61,6 +63,10 @@ fn same(count: u64, models: &[Model], source: &dyn Fn(u64) -> Option<Program>) -
     sums
 }
 
+fn drawn(profile: Profile, index: u64) -> Program {
+    Stream::new(1, profile).item(index)
+}
+
 #[test]
 fn reductions_keep_the_facts_about_crowds() {
     let sums = same(60, &models(), &crowd);
@@ -70,8 +76,8 @@ fn reductions_keep_the_facts_about_crowds() {
 
 #[test]
 fn reductions_keep_the_facts_about_drawn_programs() {
-    same(60, &models(), &|seed| Some(questioned(mixed(seed), seed)));
-    same(20, &models(), &|seed| twins(mixed(seed), seed));
+    same(60, &models(), &|seed| Some(questioned(drawn(Profile::Core, seed), seed)));
+    same(20, &models(), &|seed| twins(drawn(Profile::Core, seed), seed));
 }
 
 #[test]
@@ -79,16 +85,16 @@ fn reductions_keep_the_facts_about_tile_blocks() {
     let mut models = vec![tiles()];
     let settings = random_settings(&models[0], 3, 2);
     models.extend(settings.iter().map(|v| moire_models::load("tile-ir", v).unwrap()));
-    let sums = same(150, &models, &|seed| twins(tile_program(seed)?, seed));
+    let sums = same(150, &models, &|seed| twins(blocks(&mut Draw::new(seed)), seed));
     assert!(sums[1..].iter().all(|n| n < &sums[0]), "each saves something: {sums:?}");
-    same(60, &models, &|seed| twins(tile_mixed(seed)?, seed));
+    same(60, &models, &|seed| twins(beside(&mut Draw::new(seed))?, seed));
 }
 
 /// Programs with tensor memory and mbarriers keep all of their executions, because reductions do not apply to their
 /// instructions.
 #[test]
 fn programs_with_mbarriers_are_not_reduced() {
-    let sums = same(60, &[ptx()], &|seed| twins(tcgen05(seed)?, seed));
+    let sums = same(60, &[ptx()], &|seed| twins(drawn(Profile::Tensor, seed), seed));
     assert!(sums.iter().all(|n| *n == sums[0]), "{sums:?}");
 }
 
@@ -105,7 +111,7 @@ fn each_side_condition_is_needed() {
             let message = |i| if i == 0 { MESSAGE } else { TAKEN }.to_owned();
             let (program, model) = match seed {
                 0 => (parse(&threads(2, message, ""), Format::Native).ok(), &model),
-                n if bug == Planted::FirstElement => (tile_program(n).map(|p| questioned(p, n)), &tiles),
+                n if bug == Planted::FirstElement => (Some(questioned(blocks(&mut Draw::new(n)), n)), &tiles),
                 n => (crowd(n), &model),
             };
             let Some(program) = program else { return false };

@@ -9,13 +9,11 @@ use moire_execution::leaf::LeafKind;
 use moire_explore::planted::Planted;
 use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
-use moire_lab::differential::campaign::{Campaign, Totals, mixed, random_settings, tcgen05, warps};
-use moire_lab::differential::draw::{Style, program};
-use moire_lab::differential::draw_copies::copies_program;
-use moire_lab::differential::draw_lanes::lanes_program;
-use moire_lab::differential::draw_mbarrier::mbarrier_program;
-use moire_lab::differential::draw_pairs::allocation_program;
-use moire_lab::differential::draw_tensor::tensor_program;
+use moire_generate::core::{Style, wide};
+use moire_generate::numbers::{Draw, seeded};
+use moire_generate::tensor::{allocation, cells, copies, lanes, mbarrier, warps};
+use moire_generate::{Profile, Stream};
+use moire_lab::differential::campaign::{Campaign, Totals, random_settings};
 use moire_lab::differential::grow::grow;
 use moire_lab::differential::{Comparison, compare_planted, difference};
 use moire_naive::leaves as naive_leaves;
@@ -27,6 +25,10 @@ use std::ops::ControlFlow;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
+}
+
+fn core(index: u64) -> Program {
+    Stream::new(1, Profile::Core).item(index)
 }
 
 fn model(name: &str, variants: &Variants) -> Model {
@@ -105,7 +107,7 @@ fn engines_agree_on_larger_programs() {
         count: number("MOIRE_SELF_CHECK").unwrap_or(100).div_ceil(4),
         limits,
         least: 4_000,
-        source: &|seed| Some(grow(mixed(seed), seed)),
+        source: &|seed| Some(grow(core(seed), seed)),
         ..Campaign::default()
     };
     let totals = campaign.run(&|t| report("so far", t));
@@ -157,7 +159,7 @@ fn wide_graphs_have_as_many_executions() {
     };
     let mut compared = 0;
     for (seed, model) in (0..50).flat_map(|seed| models.iter().map(move |model| (seed, model))) {
-        let program = mixed(seed);
+        let program = core(seed);
         let Some(narrow) = tally(&program, model) else { continue };
         assert_eq!(tally(&widened(&program), model), Some(narrow), "seed {seed}, {}", model.name());
         compared += 1;
@@ -195,7 +197,7 @@ fn pruning_loses_nothing() {
     for name in ["any", "sc", "ptx-6.0", "ptx"] {
         let model = model(name, &Variants::new());
         for seed in 0..number("MOIRE_SELF_CHECK").unwrap_or(300) {
-            let program = mixed(seed);
+            let program = core(seed);
             let all = NaiveLimits { candidates: 1_000, ..NaiveLimits::default() };
             let pruned = NaiveLimits { pruned: true, ..all };
             let Ok((plain, counted)) = naive_leaves(&program, &model, &all) else { continue };
@@ -232,7 +234,7 @@ fn engines_agree_on_mbarriers() {
         models: &models,
         first_seed: number("MOIRE_SELF_CHECK_SEED").unwrap_or(1),
         count: number("MOIRE_SELF_CHECK").unwrap_or(400),
-        source: &mbarrier_program,
+        source: &seeded(mbarrier),
         ..Campaign::default()
     };
     let totals = campaign.run(&|t| report("so far", t));
@@ -256,7 +258,7 @@ fn engines_agree_on_tcgen05_under_random_switches() {
         operated: true,
         first_seed: number("MOIRE_SELF_CHECK_SEED").unwrap_or(1),
         count: number("MOIRE_SELF_CHECK").unwrap_or(500),
-        source: &tcgen05,
+        source: &|index| Some(Stream::new(1, Profile::Tensor).item(index)),
         ..Campaign::default()
     };
     let totals = campaign.run(&|t| report("so far", t));
@@ -275,7 +277,7 @@ fn engines_agree_on_lanes() {
         models: &models,
         first_seed: number("MOIRE_SELF_CHECK_SEED").unwrap_or(1),
         count: number("MOIRE_SELF_CHECK").unwrap_or(400),
-        source: &lanes_program,
+        source: &seeded(lanes),
         ..Campaign::default()
     };
     let totals = campaign.run(&|t| report("so far", t));
@@ -293,7 +295,7 @@ fn engines_agree_on_lanes_taken_literally() {
         models: &models,
         first_seed: number("MOIRE_SELF_CHECK_SEED").unwrap_or(1),
         count: number("MOIRE_SELF_CHECK").unwrap_or(300),
-        source: &warps,
+        source: &seeded(warps),
         ..Campaign::default()
     };
     let totals = campaign.run(&|t| report("so far", t));
@@ -316,7 +318,7 @@ fn engines_agree_on_tensor_memory() {
         models: &models,
         first_seed: number("MOIRE_SELF_CHECK_SEED").unwrap_or(1),
         count: number("MOIRE_SELF_CHECK").unwrap_or(150),
-        source: &tensor_program,
+        source: &seeded(cells),
         ..Campaign::default()
     };
     let totals = campaign.run(&|t| report("so far", t));
@@ -338,7 +340,7 @@ fn engines_agree_on_copies() {
         models: &models,
         first_seed: number("MOIRE_SELF_CHECK_SEED").unwrap_or(1),
         count: number("MOIRE_SELF_CHECK").unwrap_or(120),
-        source: &copies_program,
+        source: &seeded(copies),
         ..Campaign::default()
     };
     let totals = campaign.run(&|t| report("so far", t));
@@ -363,7 +365,7 @@ fn engines_agree_on_allocation() {
         models: &models,
         first_seed: number("MOIRE_SELF_CHECK_SEED").unwrap_or(1),
         count: number("MOIRE_SELF_CHECK").unwrap_or(150),
-        source: &allocation_program,
+        source: &seeded(allocation),
         ..Campaign::default()
     };
     let totals = campaign.run(&|t| report("so far", t));
@@ -378,7 +380,7 @@ fn engines_agree_on_allocation() {
 fn the_bug_planted_in_allocation_is_found() {
     let ptx = model("ptx", &Variants::new());
     let limits = NaiveLimits { candidates: 2_000, ..NaiveLimits::default() };
-    let noticed = (0..300).filter_map(allocation_program).any(|program| {
+    let noticed = (0..300).filter_map(seeded(allocation)).any(|program| {
         let found = compare_planted(&program, &ptx, &limits, Some(Planted::FirstCome));
         matches!(found, Comparison::Different(_))
     });
@@ -393,7 +395,7 @@ fn planted_bugs_are_found() {
     let mut left: BTreeSet<Planted> = Planted::ALL.into_iter().collect();
     for seed in 0..3_000 {
         let style = if seed % 2 == 0 { Style::Wide } else { Style::Dat3m };
-        let program = program(500_000 + seed, style);
+        let program = wide(&mut Draw::new(500_000 + seed), style);
         left.retain(|bug| {
             let noticed = |m: &Model| {
                 matches!(compare_planted(&program, m, &limits, Some(*bug)), Comparison::Different(_))
@@ -420,7 +422,7 @@ fn readings_of_lanes_change_drawn_warps() {
         let reading = model("ptx", &Variants::from([(switch.to_owned(), "B".to_owned())]));
         let leaves = |p: &Program, m: &Model| naive_leaves(p, m, &limits).ok().map(|(leaves, _)| leaves);
         let told = |seed: &u64| {
-            let Some(program) = warps(*seed) else { return false };
+            let Some(program) = warps(&mut Draw::new(*seed)) else { return false };
             let both = leaves(&program, &letter).zip(leaves(&program, &reading));
             both.is_some_and(|(a, b)| difference(&a, &b).is_some())
         };
@@ -437,7 +439,7 @@ fn bugs_planted_among_lanes_are_found() {
     let limits = NaiveLimits { candidates: 2_000, ..NaiveLimits::default() };
     let mut left: BTreeSet<Planted> = Planted::LANES.into_iter().collect();
     for seed in 0..1_000 {
-        let Some(program) = warps(seed) else { continue };
+        let Some(program) = warps(&mut Draw::new(seed)) else { continue };
         left.retain(|bug| {
             let found = compare_planted(&program, &letter, &limits, Some(*bug));
             !matches!(found, Comparison::Different(_))
@@ -493,7 +495,7 @@ fn bugs_planted_in_pruning_are_found() {
 fn the_bug_planted_in_mbarriers_is_found() {
     let any = model("any", &Variants::new());
     let limits = NaiveLimits { candidates: 2_000, ..NaiveLimits::default() };
-    let noticed = (0..300).filter_map(mbarrier_program).any(|program| {
+    let noticed = (0..300).filter_map(seeded(mbarrier)).any(|program| {
         let found = compare_planted(&program, &any, &limits, Some(Planted::FirstPlace));
         matches!(found, Comparison::Different(_))
     });

@@ -2,15 +2,6 @@
 //!
 //! A run is a range of seeds. It can be stopped and continued from the [`Totals`] that [`Campaign::run`] reported last.
 
-use super::draw::{Style, program};
-use super::draw_copies::copies_program;
-use super::draw_counting::counting_program;
-use super::draw_lanes::lanes_program;
-use super::draw_literal::literal_program;
-use super::draw_mbarrier::mbarrier_program;
-use super::draw_meetings::meetings_program;
-use super::draw_pairs::allocation_program;
-use super::draw_tensor::tensor_program;
 use super::in_order::in_order;
 use super::{Comparison, Difference, Shape, compare, differs_when_turned, shrink};
 use moire_cat::{Model, Variants};
@@ -165,41 +156,8 @@ impl Default for Campaign<'_> {
             failures: 5,
             identity: &|p| canonical(p).id.0.iter().take(16).fold(0, |id, byte| id << 8 | u128::from(*byte)),
             found: &|_, _, _| {},
-            source: &|seed| Some(mixed(seed)),
+            source: &|index| Some(Stream::new(1, Profile::Core).item(index)),
         }
-    }
-}
-
-/// Draws the program of a seed, by the drawers of this crate and by `moire-generate` in turns.
-pub fn mixed(seed: u64) -> Program {
-    match seed % 4 {
-        0 => program(seed, Style::Wide),
-        1 => program(seed, Style::Dat3m),
-        _ => Stream::new(seed, Profile::Mixed).item(0),
-    }
-}
-
-/// Draws a program with tcgen05, copies, mbarriers, barriers or lanes, by each drawer in turns. `None` if the drawn text is
-/// refused.
-pub fn tcgen05(seed: u64) -> Option<Program> {
-    let (turn, seed) = (seed % 6, seed / 6);
-    match turn {
-        0 => tensor_program(seed),
-        1 => allocation_program(seed),
-        2 => copies_program(seed),
-        3 => mbarrier_program(seed),
-        4 => counting_program(seed),
-        _ => lanes_program(seed),
-    }
-}
-
-/// Draws warps of two to four lanes: joined ones, ones that meet between what they do in tensor memory and at an mbarrier,
-/// and most of the time others, each lane a thread. `None` if the drawn text is refused.
-pub fn warps(seed: u64) -> Option<Program> {
-    match seed % 5 {
-        0 => lanes_program(seed / 5),
-        1 => meetings_program(seed),
-        _ => literal_program(seed),
     }
 }
 

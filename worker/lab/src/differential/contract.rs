@@ -5,11 +5,11 @@
 //! enumerator whichever checks a model lacks. The work is cut into parts of a few hundred programs. A part depends only
 //! on its number and the seed, so a run can be stopped and continued.
 
-use super::campaign::{Campaign, Failure, mixed, tcgen05};
-use super::draw_tile::{tile_mixed, tile_program};
+use super::campaign::{Campaign, Failure};
 use super::in_order::in_order;
 use moire_cat::{CheckId, Feature, Model};
 use moire_generate::numbers::Draw;
+use moire_generate::{Profile, Stream};
 use moire_program::ir::Program;
 use std::ops::ControlFlow;
 
@@ -116,16 +116,16 @@ pub fn mutants(
     out
 }
 
-/// Draws the program of a seed, in a part of the language for which the model has rules.
-fn program(model: &Model, seed: u64) -> Option<Program> {
-    if model.covers(Feature::TileBlocks) {
-        return if seed.is_multiple_of(4) { tile_mixed(seed / 4) } else { tile_program(seed) };
-    }
-    if model.covers(Feature::TensorCores) && seed.is_multiple_of(2) {
-        tcgen05(seed / 2)
+/// The program at an index of a stream for which the model has rules.
+fn program(model: &Model, index: u64) -> Program {
+    let profile = if model.covers(Feature::TileBlocks) {
+        Profile::Blocks
+    } else if model.covers(Feature::TensorCores) && index.is_multiple_of(2) {
+        Profile::Tensor
     } else {
-        Some(mixed(seed))
-    }
+        Profile::Core
+    };
+    Stream::new(1, profile).item(index)
 }
 
 /// A part of the work on one mutant.
@@ -194,7 +194,7 @@ fn try_part(model: &Model, part: MutantPart) -> Found {
         count: part.programs,
         workers: 1,
         failures: 1,
-        source: &|seed| program(model, seed),
+        source: &|index| Some(program(model, index)),
         ..Campaign::default()
     };
     let totals = campaign.run(&|_| {});

@@ -53,13 +53,13 @@ fn again(program: &mut Program, t: usize, at: usize, to: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::differential::campaign::mixed;
+    use moire_generate::{Profile, Stream};
 
     #[test]
     fn jumps_keep_their_targets() {
         let mut jumps = 0;
         for seed in 0..400 {
-            let program = mixed(seed);
+            let program = Stream::new(1, Profile::Core).item(seed);
             let larger = grow(program.clone(), seed);
             for (old, new) in program.threads.iter().zip(&larger.threads) {
                 let targets = |body: &[moire_program::ir::Instr]| -> Vec<usize> {

@@ -4,19 +4,8 @@
 
 pub mod campaign;
 pub mod contract;
-pub mod draw;
-pub mod draw_copies;
-pub mod draw_counting;
 pub mod draw_crowd;
-pub mod draw_lanes;
-pub mod draw_literal;
-pub mod draw_mbarrier;
-pub mod draw_meetings;
-pub mod draw_pairs;
 pub mod draw_peeks;
-pub mod draw_products;
-pub mod draw_tensor;
-pub mod draw_tile;
 pub mod draw_warps;
 pub mod grow;
 mod in_order;

@@ -5,7 +5,8 @@
 use moire_cat::{Model, PROFILE, Variants};
 use moire_explore::Limits;
 use moire_explore::judge::{About, Questions, Verdict, judge};
-use moire_lab::differential::draw_meetings::meetings_program;
+use moire_generate::numbers::seeded;
+use moire_generate::tensor::meetings;
 use moire_lab::differential::draw_warps::warps_program;
 use moire_lab::differential::joined::{Compared, compare_joined};
 use moire_program::ir::Program;
@@ -28,12 +29,12 @@ fn joined_lanes_have_the_verdicts_of_single_ones() {
 
 #[test]
 fn joined_lanes_that_meet_have_the_verdicts_of_single_ones() {
-    all_agree(meetings_program, &Variants::default());
-    all_agree(meetings_program, &Variants::from([(PROFILE.to_owned(), "practice".to_owned())]));
+    all_agree(seeded(meetings), &Variants::default());
+    all_agree(seeded(meetings), &Variants::from([(PROFILE.to_owned(), "practice".to_owned())]));
 }
 
 /// Compares drawn programs under a reading, and fails where a verdict differs.
-fn all_agree(draw: fn(u64) -> Option<Program>, reading: &Variants) {
+fn all_agree(draw: impl Fn(u64) -> Option<Program>, reading: &Variants) {
     let model = moire_models::load("ptx", reading).expect("the model loads");
     let (count, first) = (number("MOIRE_JOINED").unwrap_or(150), number("MOIRE_JOINED_SEED").unwrap_or(1));
     let mut tally: BTreeMap<String, usize> = BTreeMap::new();

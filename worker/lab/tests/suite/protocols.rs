@@ -8,7 +8,7 @@ use moire_execution::leaf::LeafKind;
 use moire_explore::judge::{About, Questions, judge};
 use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
-use moire_generate::tensor::{Columns, Feed, Gemm, Mutant, Mutation, Plan, Scheme, mutants};
+use moire_generate::protocol::{Columns, Feed, Gemm, Mutant, Mutation, Plan, Scheme, mutants};
 use moire_lab::differential::{Comparison, compare};
 use moire_naive::NaiveLimits;
 use moire_program::ir::Program;

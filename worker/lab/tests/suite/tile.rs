@@ -4,8 +4,9 @@
 //! `MOIRE_SELF_CHECK=N` compares N programs for each setting, from seed `MOIRE_SELF_CHECK_SEED`, instead of a sample.
 
 use moire_cat::{Model, Variants};
+use moire_generate::blocks::blocks;
+use moire_generate::numbers::Draw;
 use moire_lab::differential::campaign::{Campaign, Totals, random_settings};
-use moire_lab::differential::draw_tile::tile_program;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -27,7 +28,8 @@ fn report(what: &str, totals: &Totals) {
 }
 
 fn agree(models: &[Model], first_seed: u64, count: u64) -> Totals {
-    let campaign = Campaign { models, first_seed, count, source: &tile_program, ..Campaign::default() };
+    let source = |seed| Some(blocks(&mut Draw::new(seed)));
+    let campaign = Campaign { models, first_seed, count, source: &source, ..Campaign::default() };
     let totals = campaign.run(&|_| {});
     let setting = |m: &Model| m.variants().iter().map(|(k, v)| format!("{k}={v} ")).collect::<String>();
     let what: String = models.iter().map(setting).collect();

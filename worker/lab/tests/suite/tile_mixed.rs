@@ -5,9 +5,10 @@ use moire_cat::{Model, Variants};
 use moire_execution::leaf::Outcome;
 use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
+use moire_generate::blocks::{beside, beside_with_alias};
+use moire_generate::numbers::{Draw, seeded};
 use moire_generate::{Profile, Stream};
 use moire_lab::differential::campaign::{Campaign, random_settings};
-use moire_lab::differential::draw_tile::{tile_mixed, tile_mixed_with_alias};
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse, print};
 use std::collections::BTreeSet;
@@ -26,7 +27,7 @@ fn engines_agree_on_mixed_programs() {
         let models = [model("tile-ir", &variants)];
         let (first_seed, count) = (1 + 10_000 * round, if variants.is_empty() { 300 } else { 40 });
         let campaign =
-            Campaign { models: &models, first_seed, count, source: &tile_mixed, ..Campaign::default() };
+            Campaign { models: &models, first_seed, count, source: &seeded(beside), ..Campaign::default() };
         let totals = campaign.run(&|_| {});
         if let Some(f) = totals.failures.first() {
             panic!("{variants:?}, seed {}: {:#?}\n{}", f.seed, f.difference, print(&f.program));
@@ -38,7 +39,7 @@ fn engines_agree_on_mixed_programs() {
 #[test]
 fn printed_programs_parse_to_themselves() {
     for seed in 0..300 {
-        let Some(program) = tile_mixed_with_alias(seed) else { continue };
+        let Some(program) = beside_with_alias(&mut Draw::new(seed)) else { continue };
         let text = print(&program);
         let read = parse(&text, Format::Native).unwrap_or_else(|e| panic!("{e}\n{text}"));
         assert!(read == program, "{text}\n{}", print(&read));
@@ -58,16 +59,14 @@ fn outcomes(program: &Program, model: &Model) -> Result<BTreeSet<Outcome>, Strin
 fn ptx_threads_alone_behave_as_under_the_ptx_model() {
     let (tiles, ptx) = (model("tile-ir", &Variants::new()), model("ptx", &Variants::new()));
     let mut compared = 0;
-    for profile in [Profile::Random, Profile::Shapes] {
-        let stream = Stream::new(5, profile);
-        for index in 0..600 {
-            let program = stream.item(index);
-            let (Ok(a), Ok(b)) = (outcomes(&program, &tiles), outcomes(&program, &ptx)) else { continue };
-            let (more, less): (Vec<_>, Vec<_>) = (a.difference(&b).collect(), b.difference(&a).collect());
-            let what = format!("{} {index}: more {more:?}, less {less:?}", profile.name());
-            assert!(more.is_empty() && less.is_empty(), "{what}\n{}", print(&program));
-            compared += 1;
-        }
+    let stream = Stream::new(5, Profile::Core);
+    for index in 0..1_200 {
+        let program = stream.item(index);
+        let (Ok(a), Ok(b)) = (outcomes(&program, &tiles), outcomes(&program, &ptx)) else { continue };
+        let (more, less): (Vec<_>, Vec<_>) = (a.difference(&b).collect(), b.difference(&a).collect());
+        let what = format!("{index}: more {more:?}, less {less:?}");
+        assert!(more.is_empty() && less.is_empty(), "{what}\n{}", print(&program));
+        compared += 1;
     }
     assert!(compared > 60, "{compared}");
 }

@@ -11,8 +11,8 @@ use dat3m::{Wanted, print};
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::{LeafKind, Outcome, observed_registers};
 use moire_explore::{Limits, explore};
+use moire_generate::core::{Style, wide};
 use moire_generate::numbers::Draw;
-use moire_lab::differential::draw::{Style, program};
 use moire_naive::NaiveLimits;
 use moire_naive::leaves as naive_leaves;
 use moire_program::ir::{BarKind, Instr, Op, Program};
@@ -185,7 +185,8 @@ fn ptxref_agrees() {
         let mut cases = Vec::new();
         while (cases.len() as u64) < BATCH.min(count) {
             seed += 1;
-            let program = program(seed, Style::Dat3m);
+            let mut program = wide(&mut Draw::new(seed), Style::Dat3m);
+            program.name = format!("draw{seed}");
             let proxies = program.symbols.len() > program.objects.len();
             if (setting.theirs == "ptx-6.0" && proxies) || enumerator(&program, &model).is_none() {
                 continue;

@@ -2,8 +2,9 @@
 //! with the explorer, as `moire bench selfcheck` does.
 
 use moire_cat::Variants;
-use moire_lab::differential::campaign::{mixed, tcgen05, warps};
-use moire_lab::differential::draw_mbarrier::mbarrier_program;
+use moire_generate::numbers::Draw;
+use moire_generate::tensor::{mbarrier, warps};
+use moire_generate::{Profile, Stream};
 use moire_lab::differential::{Comparison, compare};
 use moire_naive::{NaiveLimits, Planted};
 
@@ -12,10 +13,10 @@ fn differs(planted: Option<Planted>) -> bool {
     let model = moire_models::load("ptx", &Variants::new()).expect("loads");
     let limits = NaiveLimits { candidates: 500, combinations: 5_000, planted, ..NaiveLimits::default() };
     let draw = |seed: u64| match seed % 4 {
-        0 => Some(mixed(seed)),
-        1 => tcgen05(seed),
-        2 => warps(seed),
-        _ => mbarrier_program(seed),
+        0 => Some(Stream::new(1, Profile::Core).item(seed)),
+        1 => Some(Stream::new(1, Profile::Tensor).item(seed)),
+        2 => warps(&mut Draw::new(seed)),
+        _ => mbarrier(&mut Draw::new(seed)),
     };
     let mut programs = (0..600).filter_map(draw);
     programs.any(|program| matches!(compare(&program, &model, &limits), Comparison::Different(_)))

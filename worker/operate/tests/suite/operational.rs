@@ -5,8 +5,9 @@
 
 use moire_cat::{Model, PROFILE, Variants};
 use moire_explore::Limits;
+use moire_generate::numbers::Draw;
+use moire_generate::tensor::{counting, looped};
 use moire_generate::{Profile, Stream};
-use moire_lab::differential::draw_counting::{counting_program, looped_program};
 use moire_operate::Planted;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
@@ -109,7 +110,7 @@ const MUTANTS: u64 = 3;
 fn both_engines_give_the_same_verdicts_on_protocols_and_mutants() {
     let models = [model(&[]), model(&[(PROFILE, "practice")])];
     let limits = Limits { leaves: 2_000, checks: 40_000, ..Limits::default() };
-    let stream = Stream::new(21, Profile::Tensor);
+    let stream = Stream::new(21, Profile::Protocol);
     let (mut drawn, mut changed) = (Tally::default(), Tally::default());
     for index in 0..DRAWN {
         let program = stream.item(index);
@@ -137,7 +138,8 @@ fn both_engines_give_the_same_verdicts_on_what_counts() {
     let limits = Limits { leaves: 2_000, checks: 40_000, ..Limits::default() };
     let (mut looped, mut bounded) = (Tally::default(), Tally::default());
     for seed in 0..LOOPED {
-        let (free, without) = (looped_program(seed).unwrap(), counting_program(seed).unwrap());
+        let (free, without) =
+            (looped(&mut Draw::new(seed)).unwrap(), counting(&mut Draw::new(seed)).unwrap());
         looped.add(&format!("seed {seed}"), compare(&free, &model, &limits));
         bounded.add(&format!("seed {seed}"), compare(&without, &model, &limits));
     }
@@ -161,7 +163,7 @@ fn drawn_loops_show_planted_bugs() {
         Planted::NeverLeaves,
     ] {
         let shows = |seed: &u64| {
-            let program = looped_program(*seed).unwrap();
+            let program = looped(&mut Draw::new(*seed)).unwrap();
             let answer = |bug| operated(&program, &model, bug).map(|o| (o.words(), o.broken(), o.differs));
             answer(None) != answer(Some(bug))
                 && matches!(compare_looped(&program, &model, &limits, Some(bug)), Agreement::Different { .. })

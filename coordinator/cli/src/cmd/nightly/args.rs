@@ -17,7 +17,7 @@ pub(crate) enum FailOn {
 
 #[derive(Debug, Args)]
 pub(crate) struct Nightly {
-    /// A campaign: random, shapes, mixed, tensor, tile-ir or source, and its programs (repeatable) [default: mixed=10000 tensor=60]
+    /// A campaign: a stream, as `moire generate --help` lists them, and its programs (repeatable) [default: core=10000 protocol=60]
     #[arg(long, value_name = "STREAM=PROGRAMS")]
     pub(crate) campaign: Vec<String>,
     /// Seed of the first night's streams; each night has its own

@@ -10,7 +10,7 @@ use moire_worker::job::Engine;
 use moire_worker::oracle::{COMPILER, LLVM_SOURCES};
 
 /// Campaigns where none are named: enough programs for every canary, and enough protocols for a mutation score.
-const DEFAULT: [(Profile, u64); 2] = [(Profile::Mixed, crate::scores::CANARY_ITEMS), (Profile::Tensor, 60)];
+const DEFAULT: [(Profile, u64); 2] = [(Profile::Core, crate::scores::CANARY_ITEMS), (Profile::Protocol, 60)];
 /// Runs of a finding.
 const RUNS_MAX: u32 = 64;
 
@@ -61,7 +61,7 @@ fn oracles(profile: Profile) -> Vec<String> {
 fn campaign(text: &str) -> Result<(Profile, u64)> {
     let (profile, programs) = text
         .split_once('=')
-        .ok_or_else(|| anyhow!("`{text}` is no campaign; write STREAM=PROGRAMS, for example mixed=10000"))?;
+        .ok_or_else(|| anyhow!("`{text}` is no campaign; write STREAM=PROGRAMS, for example core=10000"))?;
     let profile = profile.parse().map_err(|e| anyhow!("{e}"))?;
     let programs: u64 = programs.parse().map_err(|_| anyhow!("`{programs}` is no number of programs"))?;
     if programs == 0 {
@@ -76,8 +76,8 @@ mod tests {
 
     #[test]
     fn campaigns_have_a_profile_and_a_budget() {
-        assert_eq!(campaign("tensor=60").unwrap(), (Profile::Tensor, 60));
-        for bad in ["", "mixed", "mixed=", "mixed=0", "mixed=x", "mixd=5"] {
+        assert_eq!(campaign("protocol=60").unwrap(), (Profile::Protocol, 60));
+        for bad in ["", "core", "core=", "core=0", "core=x", "cor=5"] {
             assert!(campaign(bad).is_err(), "{bad}");
         }
     }

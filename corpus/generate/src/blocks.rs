@@ -1,19 +1,25 @@
 //! Small random programs of tile blocks: overlapping tiles, masks, all orders and scopes; tokens that are passed on,
 //! missing, joined, or chosen by a condition.
 
-use moire_generate::numbers::Draw;
+use crate::numbers::Choose;
+use crate::stream::Family;
 use moire_program::ir::*;
 use moire_tile_ir::lowering::{Lowering, lower};
 
-/// Draws the program of a seed.
-pub fn tile_program(seed: u64) -> Option<Program> {
-    let mut draw = Draw::new(seed);
-    let blocks = draw.pick(&[1, 2, 2, 2, 2, 3]);
+/// The families of the stream.
+pub(crate) const FAMILIES: &[Family] = &[
+    Family { name: "blocks", share: 3, draw: |u| Some(blocks(u)) },
+    Family { name: "beside", share: 1, draw: |u| beside(u) },
+];
+
+/// Draws a program of tile blocks alone.
+pub fn blocks(draw: &mut dyn Choose) -> Program {
+    let count = draw.pick(&[1, 2, 2, 2, 2, 3]);
     let mut budget = draw.pick(&[5, 6, 7, 8]);
     let sizes = draw.pick(&[0, 0, 0, 15]);
-    let threads = (0..blocks).map(|n| {
-        let mut block = Block::new(&mut draw, n, sizes);
-        let most = if blocks == 3 { 2 } else { 4 };
+    let threads = (0..count).map(|n| {
+        let mut block = Block::new(draw, n, sizes);
+        let most = if count == 3 { 2 } else { 4 };
         for _ in 0..=block.d.below(most) {
             if budget > 0 {
                 block.piece(&mut budget);
@@ -35,8 +41,8 @@ pub fn tile_program(seed: u64) -> Option<Program> {
         proxy: Proxy::Generic,
         multimem: Vec::new(),
     };
-    Some(Program {
-        name: format!("tile{seed}"),
+    Program {
+        name: "blocks".to_owned(),
         objects: vec![object("x", 8), object("y", 4)],
         symbols: vec![symbol("x", 0, 0), symbol("y", 1, 1), symbol("also", 0, 2)],
         threads,
@@ -44,25 +50,26 @@ pub fn tile_program(seed: u64) -> Option<Program> {
         one_cluster: false,
         filter: None,
         conditions: Vec::new(),
-    })
+    }
 }
 
-/// Draws the program of a seed and lowers some of its tile blocks to PTX threads; for every fourth seed, all of them.
-/// The second name of a location gets the same address, because the model has no aliases in such programs. `None` if a
-/// tile block cannot be lowered.
-pub fn tile_mixed(seed: u64) -> Option<Program> {
-    let mut program = tile_mixed_with_alias(seed)?;
+/// Draws a program and lowers some of its tile blocks to PTX threads, in every fourth all of them. The second name of a
+/// location gets the same address, because the model has no aliases in such programs. `None` if a tile block cannot be
+/// lowered.
+pub fn beside(draw: &mut dyn Choose) -> Option<Program> {
+    let mut program = beside_with_alias(draw)?;
     program.symbols.iter_mut().skip(2).for_each(|s| s.virt = SymbolId(0));
     Some(program)
 }
 
-/// Does the same as `tile_mixed`, but the second name of a location remains an alias.
-pub fn tile_mixed_with_alias(seed: u64) -> Option<Program> {
-    let mut program = tile_program(seed)?;
+/// The same, but the second name of a location remains an alias.
+pub fn beside_with_alias(draw: &mut dyn Choose) -> Option<Program> {
+    let mut program = blocks(draw);
     let one = Lowering { threads: 1, turns: false, weakened: None };
     let plain = lower(&program, &one).ok()?;
-    for (n, (thread, lowered)) in program.threads.iter_mut().zip(plain.threads).enumerate() {
-        if seed.is_multiple_of(4) || seed >> (1 + n) & 1 == 1 {
+    let all = draw.chance(25);
+    for (thread, lowered) in program.threads.iter_mut().zip(plain.threads) {
+        if all || draw.chance(50) {
             *thread = lowered;
         }
     }
@@ -70,7 +77,7 @@ pub fn tile_mixed_with_alias(seed: u64) -> Option<Program> {
 }
 
 struct Block<'d> {
-    d: &'d mut Draw,
+    d: &'d mut dyn Choose,
     thread: Thread,
     /// Registers with numbers, conditions and tokens so far.
     values: Vec<Reg>,
@@ -81,7 +88,7 @@ struct Block<'d> {
 }
 
 impl<'d> Block<'d> {
-    fn new(d: &'d mut Draw, number: u16, narrow: usize) -> Self {
+    fn new(d: &'d mut dyn Choose, number: u16, narrow: usize) -> Self {
         let gpu = u16::from(number == 1 && d.chance(10));
         let place = Placement { gpu, cluster: number, cta: number, ..Placement::default() };
         let (regs, labels, body) = (Vec::new(), Vec::new(), Vec::new());

@@ -3,22 +3,19 @@
 //!
 //! They are drawn as text and parsed, which also tests the parser. Memory is accessed byte by byte: it has few cells.
 
-use moire_generate::numbers::Draw;
+use crate::numbers::Choose;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 
-/// Draws the program of a seed. `None` if the drawn text is refused.
-pub fn literal_program(seed: u64) -> Option<Program> {
-    parse(&literal_text(seed), Format::Native).ok()
+/// Draws a program. `None` if the drawn text is refused.
+pub(super) fn literal(d: &mut dyn Choose) -> Option<Program> {
+    parse(&text(d), Format::Native).ok()
 }
 
-/// The text of [`literal_program`].
-pub fn literal_text(seed: u64) -> String {
-    let mut draw = Draw::new(seed);
-    let d = &mut draw;
+fn text(d: &mut dyn Choose) -> String {
     let lanes = d.pick(&[2, 2, 2, 3, 3, 4]);
     let other = d.chance(50);
-    let mut out = format!("moire \"literal{seed}\"\n.shared .b8 x[4];\n.global .b8 f[4];\n.shared .b64 b;\n");
+    let mut out = format!("moire \"literal\"\n.shared .b8 x[4];\n.global .b8 f[4];\n.shared .b64 b;\n");
     let count = d.pick(&[1, lanes, lanes, lanes + 1]);
     let mut w = LiteralText { d, lanes, labels: 0, arrives: false };
     let pieces = if lanes > 2 { w.d.pick(&[1, 2, 2]) } else { w.d.pick(&[2, 2, 3]) };
@@ -50,7 +47,7 @@ const PROLOGUE: &str = ".reg lane = %laneid;\nsetp.eq.u32 z, lane, 0;\nsetp.ge.u
                         setp.eq.u32 q, lane, 1;\n";
 
 struct LiteralText<'d> {
-    d: &'d mut Draw,
+    d: &'d mut dyn Choose,
     lanes: usize,
     labels: usize,
     /// Something uses the mbarrier.

@@ -1,13 +1,13 @@
 //! Small random programs that allocate tensor memory, in one CTA and in pairs of CTAs: collective operations before and
 //! after barriers, products of both CTAs, commits to one CTA or both. Parts of correct programs are sometimes left out.
 
-use moire_generate::numbers::Draw;
+use crate::numbers::Choose;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use std::fmt::Write as _;
 
 struct AllocationText<'d> {
-    d: &'d mut Draw,
+    d: &'d mut dyn Choose,
     group: u8,
     warp: usize,
     labels: usize,
@@ -18,11 +18,10 @@ struct AllocationText<'d> {
     barrier: &'static str,
 }
 
-/// Draws the program of a seed. `None` if the drawn text is refused.
-pub fn allocation_program(seed: u64) -> Option<Program> {
-    let mut draw = Draw::new(seed);
+/// Draws a program. `None` if the drawn text is refused.
+pub fn allocation(draw: &mut dyn Choose) -> Option<Program> {
     let pair = draw.chance(55);
-    let mut out = format!("moire \"pairs{seed}\"\n.shared .b8 a[64];\n.shared .b64 bar;\n");
+    let mut out = format!("moire \"pairs\"\n.shared .b8 a[64];\n.shared .b64 bar;\n");
     for slot in 0..4 {
         let _ = writeln!(out, ".shared .b32 s{slot};");
     }
@@ -34,7 +33,7 @@ pub fn allocation_program(seed: u64) -> Option<Program> {
     let (prologue, operations) = (draw.chance(85), draw.pick(&[3, 4, 5, 6]) / places.len() + 2);
     for (t, (cta, warp)) in places.iter().enumerate() {
         let mut w = AllocationText {
-            d: &mut draw,
+            d: &mut *draw,
             group: 1 + u8::from(pair),
             warp: *warp,
             labels: 0,

@@ -1,8 +1,8 @@
 //! Small random programs for comparing engines: rich in features that engines get wrong, and cheap to enumerate.
 //!
-//! This drawer is independent of `moire-generate`, from which campaigns draw, so that both do not have the same gaps.
+//! It shares no code with [`crate::program`], so that both do not have the same gaps.
 
-use moire_generate::numbers::Draw;
+use crate::numbers::Choose;
 use moire_program::ir::*;
 
 /// The part of the language to draw from.
@@ -35,10 +35,8 @@ struct Knobs {
     ty: Ty,
 }
 
-/// Draws the program of a seed.
-pub fn program(seed: u64, style: Style) -> Program {
-    let mut d = Draw::new(seed);
-    let d = &mut d;
+/// Draws a program.
+pub fn wide(d: &mut dyn Choose, style: Style) -> Program {
     let threads = d.pick(&[2, 2, 2, 2, 3, 3, 3, 4]);
     let wide = style == Style::Wide;
     let all_scopes = [Scope::Cta, Scope::Gpu, Scope::Gpu, Scope::Sys, Scope::Cluster];
@@ -63,7 +61,7 @@ pub fn program(seed: u64, style: Style) -> Program {
         ty: if wide { d.pick(&[Ty::U(32), Ty::S(64), Ty::B(32), Ty::U(8)]) } else { Ty::S(64) },
     };
     let mut p = Program {
-        name: format!("draw{seed}"),
+        name: "wide".to_owned(),
         objects: vec![],
         symbols: vec![],
         threads: vec![],
@@ -77,7 +75,7 @@ pub fn program(seed: u64, style: Style) -> Program {
     let per = knobs.operations.div_ceil(threads).max(2);
     for (t, place) in places.iter().enumerate() {
         let mut writer = Body {
-            d,
+            d: &mut *d,
             knobs: &knobs,
             symbols: &p.symbols,
             t,
@@ -98,7 +96,7 @@ pub fn program(seed: u64, style: Style) -> Program {
 }
 
 /// Puts the threads into two or three grids of one stream, some of which start early and wait at some place.
-fn grids(d: &mut Draw, p: &mut Program) {
+fn grids(d: &mut dyn Choose, p: &mut Program) {
     let count = d.pick(&[2, 2, 3]);
     let waits = [false, d.chance(70), d.chance(70)];
     for thread in &mut p.threads {
@@ -123,7 +121,7 @@ fn grids(d: &mut Draw, p: &mut Program) {
     }
 }
 
-fn memory(d: &mut Draw, knobs: &Knobs, p: &mut Program) {
+fn memory(d: &mut dyn Choose, knobs: &Knobs, p: &mut Program) {
     let id = |n: usize| u16::try_from(n).unwrap_or(0);
     let bytes = if knobs.mixed { 8 } else { knobs.ty.bytes() };
     for (i, name) in ["x", "y", "z"].iter().enumerate().take(knobs.locations) {
@@ -158,7 +156,7 @@ fn memory(d: &mut Draw, knobs: &Knobs, p: &mut Program) {
     }
 }
 
-fn placement(d: &mut Draw, knobs: &Knobs, threads: usize) -> Vec<Placement> {
+fn placement(d: &mut dyn Choose, knobs: &Knobs, threads: usize) -> Vec<Placement> {
     // Barriers need several threads in a CTA.
     let style = if knobs.barriers && d.chance(70) { 0 } else { d.below(5) };
     (0..threads)
@@ -179,7 +177,7 @@ fn placement(d: &mut Draw, knobs: &Knobs, threads: usize) -> Vec<Placement> {
 }
 
 struct Body<'a> {
-    d: &'a mut Draw,
+    d: &'a mut dyn Choose,
     knobs: &'a Knobs,
     symbols: &'a [Symbol],
     t: usize,

@@ -3,12 +3,12 @@
 //! They are drawn as text and parsed, which also tests the parser. Most programs initialise their objects and
 //! synchronise once before they use them. Some do not, and some invalidate an object and initialise it again.
 
-use moire_generate::numbers::Draw;
+use crate::numbers::Choose;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 
 struct MbarrierText<'d> {
-    d: &'d mut Draw,
+    d: &'d mut dyn Choose,
     objects: usize,
     clusters: bool,
     labels: usize,
@@ -18,15 +18,13 @@ struct MbarrierText<'d> {
     states: Vec<bool>,
 }
 
-/// Draws the program of a seed. `None` if the drawn text is refused.
-pub fn mbarrier_program(seed: u64) -> Option<Program> {
-    let mut draw = Draw::new(seed);
-    let d = &mut draw;
+/// Draws a program. `None` if the drawn text is refused.
+pub fn mbarrier(d: &mut dyn Choose) -> Option<Program> {
     let threads = d.pick(&[2, 2, 2, 3]);
     let objects = d.pick(&[1, 1, 2]);
     let clusters = d.chance(25);
     let mut w = MbarrierText { d, objects, clusters, labels: 0, used: vec![0; objects], states: vec![] };
-    let mut out = format!("moire \"mbarrier{seed}\"\n");
+    let mut out = format!("moire \"mbarrier\"\n");
     for b in 0..objects {
         out += &format!(".shared .b64 b{b};\n");
     }

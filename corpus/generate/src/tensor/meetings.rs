@@ -4,26 +4,24 @@
 //! They tell apart what a meeting orders: `bar.warp.sync` orders memory, an exchange or an election at most execution.
 //! They are drawn as text and parsed, which also tests the parser.
 
-use moire_generate::numbers::Draw;
+use crate::numbers::Choose;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 
-/// Draws the program of a seed. `None` if the drawn text is refused.
-pub fn meetings_program(seed: u64) -> Option<Program> {
-    parse(&meetings_text(seed), Format::Native).ok()
+/// Draws a program. `None` if the drawn text is refused.
+pub fn meetings(draw: &mut dyn Choose) -> Option<Program> {
+    parse(&text(draw), Format::Native).ok()
 }
 
-/// The text of [`meetings_program`].
-fn meetings_text(seed: u64) -> String {
-    let mut draw = Draw::new(seed);
+fn text(draw: &mut dyn Choose) -> String {
     let lanes = draw.pick(&[2, 2, 2, 3]);
     let count = draw.pick(&[1, 1, lanes, lanes, lanes + 1]);
-    let mut w = MeetingText { d: &mut draw, lanes, told: false, labels: 0 };
+    let mut w = MeetingText { d: draw, lanes, told: false, labels: 0 };
     let (first, meeting, second) = (w.deeds(""), w.meeting(), w.sequel());
     let more = if w.d.chance(25) { w.meeting() + &w.sequel() } else { String::new() };
     let other = w.other();
     format!(
-        "moire \"meetings{seed}\"\n.tmem t[32];\n.shared .b8 a[64];\n.shared .b8 x[4];\n.shared .b64 b;\n\
+        "moire \"meetings\"\n.tmem t[32];\n.shared .b8 a[64];\n.shared .b8 x[4];\n.shared .b64 b;\n\
          P (gpu 0, cta 0, warp 0, lanes 0-{}) {{\n.reg lane = %laneid, r0, r1;\nsetp.eq.u32 z, lane, 0;\nmov.u32 e, z;\n\
          add.u64 x0, lane, x;\n@z mbarrier.init.shared::cta.b64 [b], {count};\nbar.sync 0;\n\
          {first}{meeting}{second}{more}}}\nQ (gpu 0, cta 0, warp 1) {{\nbar.sync 0;\n{other}}}\n",
@@ -32,7 +30,7 @@ fn meetings_text(seed: u64) -> String {
 }
 
 struct MeetingText<'d> {
-    d: &'d mut Draw,
+    d: &'d mut dyn Choose,
     lanes: u32,
     /// The warp arrives at the mbarrier.
     told: bool,

@@ -9,7 +9,7 @@
 //! because the documents do not say whether deallocating columns, or relinquishing the right to allocate, waits for the
 //! other CTA.
 
-use super::protocol::{columns, commit_of, complete, meet, step, sync, wait, work};
+use super::plan::{columns, commit_of, complete, meet, step, sync, wait, work};
 use super::{Act, Kind, Protocol, Role, RoleStep};
 use arbitrary::Unstructured;
 

@@ -2,26 +2,25 @@
 //! mbarriers. Each fence, wait and commit of a correct program is sometimes left out. Some or all registers of a load
 //! may be read before its wait, or without one. Waits may be repeated.
 
-use moire_generate::numbers::Draw;
+use crate::numbers::Choose;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use std::fmt::Write as _;
 
 struct TensorText<'d> {
-    d: &'d mut Draw,
+    d: &'d mut dyn Choose,
     labels: usize,
     /// Operations on each of two mbarriers so far. They are few, because their orders are factorial in number.
     used: [usize; 2],
     warp: usize,
 }
 
-/// Draws the program of a seed. `None` if the drawn text is refused.
-pub fn tensor_program(seed: u64) -> Option<Program> {
-    let mut draw = Draw::new(seed);
+/// Draws a program. `None` if the drawn text is refused.
+pub fn cells(draw: &mut dyn Choose) -> Option<Program> {
     let threads = draw.pick(&[1, 2, 2, 2, 3]);
-    let mut w = TensorText { d: &mut draw, labels: 0, used: [1, 1], warp: 0 };
+    let mut w = TensorText { d: draw, labels: 0, used: [1, 1], warp: 0 };
     let mut out = format!(
-        "moire \"tensor{seed}\"\n.tmem t[32];\n.tmem u[32];\n.shared .b8 a[64];\n.shared .b32 x;\n\
+        "moire \"tensor\"\n.tmem t[32];\n.tmem u[32];\n.shared .b8 a[64];\n.shared .b32 x;\n\
          .shared .b64 b0;\n.shared .b64 b1;\n"
     );
     let operations = w.d.pick(&[4, 5, 6, 7]) / threads.max(1) + 2;

@@ -7,7 +7,7 @@
 //! CTA a rival warp may want all columns too. Then one of them waits for the other, and each order of the two
 //! allocations is an execution.
 
-use super::protocol::{columns, commit_of, complete, meet, step, sync, wait, work};
+use super::plan::{columns, commit_of, complete, meet, step, sync, wait, work};
 use super::{Act, Kind, Protocol, Role, RoleStep};
 use arbitrary::Unstructured;
 

@@ -5,7 +5,7 @@
 //! exit before others are done. A few instructions are then deleted, repeated or moved. The rounds are in a loop with a free
 //! number, and threads stand in the text in any order. They are drawn as text and parsed, which also tests the parser.
 
-use moire_generate::numbers::Draw;
+use crate::numbers::Choose;
 use moire_program::ir::Program;
 use moire_program::loops::unroll;
 use moire_program::text::{Format, parse};
@@ -23,26 +23,31 @@ struct Body {
 }
 
 struct CountingText<'d> {
-    d: &'d mut Draw,
+    d: &'d mut dyn Choose,
     threads: usize,
     labels: usize,
 }
 
-/// Draws the looped program of a seed. `None` if the drawn text is refused.
-pub fn looped_program(seed: u64) -> Option<Program> {
-    parse(&text(seed), Format::Native).ok()
+/// Draws a program in a loop. `None` if the drawn text is refused.
+pub fn looped(draw: &mut dyn Choose) -> Option<Program> {
+    parse(&text(draw), Format::Native).ok()
 }
 
-/// Draws the program of a seed, with a number of rounds. `None` if the drawn text is refused.
-pub fn counting_program(seed: u64) -> Option<Program> {
-    let rounds = u32::try_from(Draw::new(!seed).below(ROUNDS)).unwrap_or(0);
-    unroll(&looped_program(seed)?, &BTreeMap::from([("K".to_owned(), vec![rounds])])).ok()
+/// Draws a program with a number of rounds. `None` if the drawn text is refused.
+pub fn counting(draw: &mut dyn Choose) -> Option<Program> {
+    let program = looped(draw)?;
+    rounds(&program, draw.below(ROUNDS))
 }
 
-fn text(seed: u64) -> String {
-    let mut draw = Draw::new(seed);
+/// The program with so many rounds of its loop.
+pub(super) fn rounds(program: &Program, rounds: usize) -> Option<Program> {
+    let rounds = u32::try_from(rounds).ok()?;
+    unroll(program, &BTreeMap::from([("K".to_owned(), vec![rounds])])).ok()
+}
+
+fn text(draw: &mut dyn Choose) -> String {
     let threads = draw.pick(&[2, 2, 3]);
-    let mut w = CountingText { d: &mut draw, threads, labels: 0 };
+    let mut w = CountingText { d: draw, threads, labels: 0 };
     let mut bodies = match w.d.below(4) {
         0 => w.meeting(),
         _ => w.ring(),
@@ -53,7 +58,7 @@ fn text(seed: u64) -> String {
     }
     let counts = [w.d.pick(&[1, 1, 1, 2]), if threads > 2 { w.d.pick(&[1, 2, 2]) } else { 1 }];
     let launch = if clusters && w.d.chance(40) { ".launch;\n" } else { "" };
-    let mut out = format!("moire \"counting{seed}\"\n{launch}.shared .b64 full;\n.shared .b64 empty;\n");
+    let mut out = format!("moire \"counting\"\n{launch}.shared .b64 full;\n.shared .b64 empty;\n");
     out += ".shared .b8 a[16];\n.shared .b32 x;\n.global .b8 g[16];\n";
     let mut texts: Vec<String> =
         bodies.iter().enumerate().map(|(t, b)| w.thread(t, b, (clusters, counts))).collect();

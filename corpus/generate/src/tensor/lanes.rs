@@ -3,18 +3,16 @@
 //!
 //! They are drawn as text and parsed, which also tests the parser.
 
-use moire_generate::numbers::Draw;
+use crate::numbers::Choose;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 
-/// Draws the program of a seed. `None` if the drawn text is refused.
-pub fn lanes_program(seed: u64) -> Option<Program> {
-    let mut draw = Draw::new(seed);
-    let d = &mut draw;
+/// Draws a program. `None` if the drawn text is refused.
+pub fn lanes(d: &mut dyn Choose) -> Option<Program> {
     let threads = d.pick(&[2, 2, 3]);
     let widths: Vec<usize> = (0..threads).map(|_| d.pick(&[1, 2, 2, 3])).collect();
     let total: usize = widths.iter().sum();
-    let mut out = format!("moire \"lanes{seed}\"\n.shared .b64 b;\n.shared .b32 x;\n.global .b32 f;\n");
+    let mut out = format!("moire \"lanes\"\n.shared .b64 b;\n.shared .b32 x;\n.global .b32 f;\n");
     let count = d.pick(&[1, 2, 2, 3, total]);
     for (t, width) in widths.iter().enumerate() {
         let place = if *width == 1 { String::new() } else { format!(", lanes 0-{} joined", width - 1) };
@@ -35,7 +33,7 @@ pub fn lanes_program(seed: u64) -> Option<Program> {
 }
 
 struct LanesText<'d> {
-    d: &'d mut Draw,
+    d: &'d mut dyn Choose,
     labels: usize,
     total: usize,
 }

@@ -4,7 +4,8 @@
 //! memory or in registers, and free it once the wait for its group has answered. They read the accumulator before or after. A
 //! few instructions are then deleted, repeated, swapped or moved. The rounds are in a loop with a free number.
 
-use moire_generate::numbers::Draw;
+use super::counting::rounds;
+use crate::numbers::Choose;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 
@@ -12,29 +13,34 @@ const FENCE: &str = "wgmma.fence.sync.aligned;\n";
 const COMMIT: &str = "wgmma.commit_group.sync.aligned;\n";
 
 struct ProductText<'d> {
-    d: &'d mut Draw,
+    d: &'d mut dyn Choose,
     stages: usize,
     labels: usize,
     /// Stages are filled by copies.
     copied: bool,
 }
 
-/// Draws the looped program of a seed. `None` if the drawn text is refused.
-pub fn product_program(seed: u64) -> Option<Program> {
-    parse(&text(seed), Format::Native).ok()
+/// Draws a program in a loop. `None` if the drawn text is refused.
+pub fn looped(draw: &mut dyn Choose) -> Option<Program> {
+    parse(&text(draw), Format::Native).ok()
 }
 
-fn text(seed: u64) -> String {
-    let mut draw = Draw::new(seed);
+/// Draws a program with one or two rounds. `None` if the drawn text is refused.
+pub fn products(draw: &mut dyn Choose) -> Option<Program> {
+    let program = looped(draw)?;
+    rounds(&program, 1 + draw.below(2))
+}
+
+fn text(draw: &mut dyn Choose) -> String {
     let (stages, copied) = (draw.pick(&[1, 1, 2]), draw.chance(60));
-    let mut w = ProductText { d: &mut draw, stages, labels: 0, copied };
+    let mut w = ProductText { d: draw, stages, labels: 0, copied };
     let consumers = w.d.pick(&[1, 1, 1, 2]);
     let mut bodies = vec![w.producer()];
     bodies.extend((0..consumers).map(|_| w.consumer()));
     for _ in 0..w.d.pick(&[0, 0, 1, 1, 2]) {
         w.mistake(&mut bodies);
     }
-    let mut out = format!("moire \"products{seed}\"\n");
+    let mut out = format!("moire \"products\"\n");
     for s in 0..stages {
         out += &format!(".shared .b64 full{s};\n.shared .b64 empty{s};\n.shared .b8 a{s}[32];\n");
     }

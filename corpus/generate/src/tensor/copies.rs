@@ -2,13 +2,13 @@
 //! copies to other CTAs, warpgroup products, launch control. Each wait, fence and group of a correct program is
 //! sometimes left out.
 
-use moire_generate::numbers::Draw;
+use crate::numbers::Choose;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use std::fmt::Write as _;
 
 struct CopiesText<'d> {
-    d: &'d mut Draw,
+    d: &'d mut dyn Choose,
     labels: usize,
     /// Operations on each of two mbarriers so far. They are few, because their orders are factorial in number.
     used: [usize; 2],
@@ -18,14 +18,13 @@ struct CopiesText<'d> {
     cta: usize,
 }
 
-/// Draws the program of a seed. `None` if the drawn text is refused.
-pub fn copies_program(seed: u64) -> Option<Program> {
-    let mut draw = Draw::new(seed);
+/// Draws a program. `None` if the drawn text is refused.
+pub fn copies(draw: &mut dyn Choose) -> Option<Program> {
     let threads = draw.pick(&[1, 2, 2, 2, 3]);
     let clusters = threads > 1 && draw.chance(40);
-    let mut w = CopiesText { d: &mut draw, labels: 0, used: [1, 1], writes: 0, clusters, cta: 0 };
+    let mut w = CopiesText { d: draw, labels: 0, used: [1, 1], writes: 0, clusters, cta: 0 };
     let mut out = format!(
-        "moire \"copies{seed}\"\n.global .b8 g[32];\n.global .b8 m[128];\n.global .b32 f;\n\
+        "moire \"copies\"\n.global .b8 g[32];\n.global .b8 m[128];\n.global .b32 f;\n\
          .shared .b8 s[32];\n.shared .b64 b0;\n.shared .b64 b1;\n"
     );
     let operations = w.d.pick(&[3, 4, 5, 6]) / threads + 2;
