@@ -6,6 +6,7 @@ use super::case::{Case, Context, abstain};
 use super::evidence::Evidence;
 use super::models::{ModelError, Models};
 use super::registry::registry;
+use super::repeats::Repeats;
 use super::{Oracle, assembler, compiler, lowering, operational, source};
 use crate::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Part, Parted, Reduced, Verification};
 use crate::piece::{self, Exploration, Explored, Shelf, Step};
@@ -23,12 +24,19 @@ pub struct Oracles {
     models: Models,
     shelf: Shelf,
     oracles: Vec<Box<dyn Oracle>>,
+    repeats: Repeats,
     planted: Option<Planted>,
 }
 
 impl Default for Oracles {
     fn default() -> Self {
-        Self { models: Models::default(), shelf: Shelf::default(), oracles: registry(), planted: None }
+        Self {
+            models: Models::default(),
+            shelf: Shelf::default(),
+            oracles: registry(),
+            repeats: Repeats::default(),
+            planted: None,
+        }
     }
 }
 
@@ -157,6 +165,10 @@ impl Engine for Oracles {
             }
         };
         let takes = Takes::of(&item.source);
+        if takes == Takes::Programs && self.repeats.has(&item.source) {
+            case.abstain(&Abstention::REPEATED);
+            return case.report;
+        }
         let suit: Vec<&dyn Oracle> =
             self.oracles.iter().map(Box::as_ref).filter(|o| o.about().takes == takes).collect();
         let named = |o: &&dyn Oracle| item.plan.oracles.iter().any(|name| name == o.about().name);

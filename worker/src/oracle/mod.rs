@@ -40,6 +40,7 @@ mod pair;
 mod patterns;
 mod refine;
 mod registry;
+mod repeats;
 mod self_check;
 mod source;
 mod tools;
