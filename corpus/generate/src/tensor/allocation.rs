@@ -21,7 +21,7 @@ struct AllocationText<'d> {
 /// Draws a program. `None` if the drawn text is refused.
 pub fn allocation(draw: &mut dyn Choose) -> Option<Program> {
     let pair = draw.chance(55);
-    let mut out = format!("moire \"pairs\"\n.shared .b8 a[64];\n.shared .b64 bar;\n");
+    let mut out = String::from("moire \"pairs\"\n.shared .b8 a[64];\n.shared .b64 bar;\n");
     for slot in 0..4 {
         let _ = writeln!(out, ".shared .b32 s{slot};");
     }

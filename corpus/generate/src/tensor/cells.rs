@@ -19,9 +19,9 @@ struct TensorText<'d> {
 pub fn cells(draw: &mut dyn Choose) -> Option<Program> {
     let threads = draw.pick(&[1, 2, 2, 2, 3]);
     let mut w = TensorText { d: draw, labels: 0, used: [1, 1], warp: 0 };
-    let mut out = format!(
+    let mut out = String::from(
         "moire \"tensor\"\n.tmem t[32];\n.tmem u[32];\n.shared .b8 a[64];\n.shared .b32 x;\n\
-         .shared .b64 b0;\n.shared .b64 b1;\n"
+         .shared .b64 b0;\n.shared .b64 b1;\n",
     );
     let operations = w.d.pick(&[4, 5, 6, 7]) / threads.max(1) + 2;
     let synchronised = w.d.chance(85);

@@ -23,9 +23,9 @@ pub fn copies(draw: &mut dyn Choose) -> Option<Program> {
     let threads = draw.pick(&[1, 2, 2, 2, 3]);
     let clusters = threads > 1 && draw.chance(40);
     let mut w = CopiesText { d: draw, labels: 0, used: [1, 1], writes: 0, clusters, cta: 0 };
-    let mut out = format!(
+    let mut out = String::from(
         "moire \"copies\"\n.global .b8 g[32];\n.global .b8 m[128];\n.global .b32 f;\n\
-         .shared .b8 s[32];\n.shared .b64 b0;\n.shared .b64 b1;\n"
+         .shared .b8 s[32];\n.shared .b64 b0;\n.shared .b64 b1;\n",
     );
     let operations = w.d.pick(&[3, 4, 5, 6]) / threads + 2;
     let synchronised = w.d.chance(85);

@@ -12,7 +12,7 @@ pub fn lanes(d: &mut dyn Choose) -> Option<Program> {
     let threads = d.pick(&[2, 2, 3]);
     let widths: Vec<usize> = (0..threads).map(|_| d.pick(&[1, 2, 2, 3])).collect();
     let total: usize = widths.iter().sum();
-    let mut out = format!("moire \"lanes\"\n.shared .b64 b;\n.shared .b32 x;\n.global .b32 f;\n");
+    let mut out = String::from("moire \"lanes\"\n.shared .b64 b;\n.shared .b32 x;\n.global .b32 f;\n");
     let count = d.pick(&[1, 2, 2, 3, total]);
     for (t, width) in widths.iter().enumerate() {
         let place = if *width == 1 { String::new() } else { format!(", lanes 0-{} joined", width - 1) };

@@ -15,7 +15,7 @@ pub(super) fn literal(d: &mut dyn Choose) -> Option<Program> {
 fn text(d: &mut dyn Choose) -> String {
     let lanes = d.pick(&[2, 2, 2, 3, 3, 4]);
     let other = d.chance(50);
-    let mut out = format!("moire \"literal\"\n.shared .b8 x[4];\n.global .b8 f[4];\n.shared .b64 b;\n");
+    let mut out = String::from("moire \"literal\"\n.shared .b8 x[4];\n.global .b8 f[4];\n.shared .b64 b;\n");
     let count = d.pick(&[1, lanes, lanes, lanes + 1]);
     let mut w = LiteralText { d, lanes, labels: 0, arrives: false };
     let pieces = if lanes > 2 { w.d.pick(&[1, 2, 2]) } else { w.d.pick(&[2, 2, 3]) };

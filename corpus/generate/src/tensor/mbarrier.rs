@@ -24,7 +24,7 @@ pub fn mbarrier(d: &mut dyn Choose) -> Option<Program> {
     let objects = d.pick(&[1, 1, 2]);
     let clusters = d.chance(25);
     let mut w = MbarrierText { d, objects, clusters, labels: 0, used: vec![0; objects], states: vec![] };
-    let mut out = format!("moire \"mbarrier\"\n");
+    let mut out = String::from("moire \"mbarrier\"\n");
     for b in 0..objects {
         out += &format!(".shared .b64 b{b};\n");
     }

@@ -40,7 +40,7 @@ fn text(draw: &mut dyn Choose) -> String {
     for _ in 0..w.d.pick(&[0, 0, 1, 1, 2]) {
         w.mistake(&mut bodies);
     }
-    let mut out = format!("moire \"products\"\n");
+    let mut out = String::from("moire \"products\"\n");
     for s in 0..stages {
         out += &format!(".shared .b64 full{s};\n.shared .b64 empty{s};\n.shared .b8 a{s}[32];\n");
     }

@@ -6,7 +6,7 @@
 use moire_cat::{Model, PROFILE, Variants};
 use moire_explore::Limits;
 use moire_generate::numbers::Draw;
-use moire_generate::tensor::{counting, looped};
+use moire_generate::tensor::{counting, looped as drawn_loop};
 use moire_generate::{Profile, Stream};
 use moire_operate::Planted;
 use moire_program::ir::Program;
@@ -139,7 +139,7 @@ fn both_engines_give_the_same_verdicts_on_what_counts() {
     let (mut looped, mut bounded) = (Tally::default(), Tally::default());
     for seed in 0..LOOPED {
         let (free, without) =
-            (looped(&mut Draw::new(seed)).unwrap(), counting(&mut Draw::new(seed)).unwrap());
+            (drawn_loop(&mut Draw::new(seed)).unwrap(), counting(&mut Draw::new(seed)).unwrap());
         looped.add(&format!("seed {seed}"), compare(&free, &model, &limits));
         bounded.add(&format!("seed {seed}"), compare(&without, &model, &limits));
     }
@@ -163,7 +163,7 @@ fn drawn_loops_show_planted_bugs() {
         Planted::NeverLeaves,
     ] {
         let shows = |seed: &u64| {
-            let program = looped(&mut Draw::new(*seed)).unwrap();
+            let program = drawn_loop(&mut Draw::new(*seed)).unwrap();
             let answer = |bug| operated(&program, &model, bug).map(|o| (o.words(), o.broken(), o.differs));
             answer(None) != answer(Some(bug))
                 && matches!(compare_looped(&program, &model, &limits, Some(bug)), Agreement::Different { .. })
