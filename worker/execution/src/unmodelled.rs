@@ -3,8 +3,8 @@
 
 use moire_cat::{Feature, Model};
 use moire_program::ir::{
-    Book, Control, FenceOrder, Ignored, Instr, LoadOrder, Op, Operand, Parts, Program, Proxy, ProxyOrder,
-    RegDecl, RegInit, RmwOrder, StoreOrder, Thread, ThreadId, TileOp, Told, Ty,
+    Access, Book, Control, FenceOrder, Ignored, Instr, LoadOrder, ObjectId, Op, Operand, Parts, Program,
+    Proxy, ProxyOrder, RegDecl, RegInit, RmwOrder, StoreOrder, Thread, ThreadId, TileOp, Told, Ty,
 };
 use moire_program::{barrier_op, jump_op, multimem_op};
 
@@ -14,7 +14,7 @@ pub fn unmodelled(program: &Program, model: &Model) -> Option<(String, u32)> {
     let tiles = model.covers(Feature::TileBlocks);
     let mut instrs = program.threads.iter().flat_map(|t| &t.body);
     let found = instrs.find_map(|i| reason(&i.op, model, tiles).map(|reason| (reason, i.line)));
-    let found = found.or_else(|| multimem(program));
+    let found = found.or_else(|| multimem(program)).or_else(|| awaits_later(program));
     let found = found.or_else(|| if tiles { beside_tiles(program) } else { None });
     found.or_else(|| if !model.covers(Feature::MixedCounts) { mixed_counts(program) } else { None })
 }
@@ -32,6 +32,46 @@ fn multimem(program: &Program) -> Option<(String, u32)> {
         first.or_else(|| t.body.iter().find(other).map(|i| i.line))
     })?;
     Some(("a multimem address outside multimem instructions".to_owned(), found))
+}
+
+/// A loop that reads what a grid behind its own writes. That grid may never start, if the loop never ends; in an execution all threads
+/// run, and a loop is taken to see the last write in the end, so the engines would not find the hang.
+fn awaits_later(program: &Program) -> Option<(String, u32)> {
+    let stream = |t: &Thread| (t.place.host, t.place.gpu, t.place.stream);
+    let later = |t: &&Thread, of: &Thread| stream(t) == stream(of) && t.place.grid > of.place.grid;
+    let meets = |a: Option<ObjectId>, b: Option<ObjectId>| a.is_none() || b.is_none() || a == b;
+    for thread in &program.threads {
+        let mut behind = program.threads.iter().filter(|t| later(t, thread)).peekable();
+        if behind.peek().is_none() {
+            continue;
+        }
+        let written: Vec<_> = behind.flat_map(|t| &t.body).filter_map(|i| written(program, &i.op)).collect();
+        let loops = (0..).zip(&thread.body).filter_map(|(at, i): (usize, &Instr)| match i.op {
+            Op::Bra { target } if target <= at => Some(&thread.body[target..at]),
+            _ => None,
+        });
+        let reads = loops.flatten().filter(|i| !matches!(i.op.access(), None | Some(Access::Store(_))));
+        let found = reads.into_iter().find(|i| written.iter().any(|w| meets(*w, object(program, &i.op))));
+        if let Some(read) = found {
+            return Some(("a loop that reads what a grid behind it writes".to_owned(), read.line));
+        }
+    }
+    None
+}
+
+/// The object that an instruction accesses; none if that is not known.
+fn object(program: &Program, op: &Op) -> Option<ObjectId> {
+    match op.place()?.1.base {
+        Operand::Address(symbol) => Some(program.symbols.get(symbol.index())?.object),
+        _ => None,
+    }
+}
+
+/// The object that an instruction writes, if it writes memory.
+fn written(program: &Program, op: &Op) -> Option<Option<ObjectId>> {
+    let anywhere = matches!(op, Op::AsyncCopy(_) | Op::Tile(_) | Op::Book(_));
+    let writes = matches!(op.access(), Some(Access::Store(_) | Access::Update));
+    (anywhere || writes).then(|| if anywhere { None } else { object(program, op) })
 }
 
 /// The first thing that the Tile IR model does not cover in a program of tile blocks and PTX threads: threads or CTAs with both, and
