@@ -17,7 +17,8 @@ pub(crate) enum FailOn {
 
 #[derive(Debug, Args)]
 pub(crate) struct Nightly {
-    /// A campaign: a stream, as `moire generate --help` lists them, and its programs (repeatable) [default: core=10000 protocol=60]
+    /// A campaign: a stream, as `moire generate --help` lists them, and its programs (repeatable) [default: core=10000 protocol=60;
+    /// tile-ir=300 and source=300 where their compilers are here]
     #[arg(long, value_name = "STREAM=PROGRAMS")]
     pub(crate) campaign: Vec<String>,
     /// Seed of the first night's streams; each night has its own

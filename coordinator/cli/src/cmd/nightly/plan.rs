@@ -7,10 +7,12 @@ use moire_coordinator::nightly::NightPlan;
 use moire_coordinator::v1;
 use moire_generate::Profile;
 use moire_worker::job::Engine;
-use moire_worker::oracle::{COMPILER, LLVM_SOURCES};
+use moire_worker::oracle::{self, COMPILER, LLVM_SOURCES, Takes};
 
 /// Campaigns where none are named: enough programs for every canary, and enough protocols for a mutation score.
 const DEFAULT: [(Profile, u64); 2] = [(Profile::Core, crate::scores::CANARY_ITEMS), (Profile::Protocol, 60)];
+/// The same where the tools for them are here: several releases of each.
+const WITH_TOOLS: [(Profile, u64); 2] = [(Profile::TileIr, 300), (Profile::Source, 300)];
 /// Runs of a finding.
 const RUNS_MAX: u32 = 64;
 
@@ -18,16 +20,20 @@ const RUNS_MAX: u32 = 64;
 /// A campaign that makes no sense, or whose tool is not here.
 pub(super) fn new(args: &Nightly, engine: &dyn Engine) -> Result<NightPlan> {
     let mut campaigns = args.campaign.iter().map(|text| campaign(text)).collect::<Result<Vec<_>>>()?;
-    if campaigns.is_empty() {
-        campaigns = DEFAULT.to_vec();
-    }
     let (capabilities, fingerprint) = (engine.capabilities(), engine.fingerprint());
+    let here = if args.coordinator.is_none() { capabilities.as_slice() } else { &[] };
+    if campaigns.is_empty() {
+        let able = |profile| campaign::needs(&oracles(profile, here)).iter().all(|n| here.contains(n));
+        campaigns = DEFAULT.to_vec();
+        campaigns.extend(WITH_TOOLS.into_iter().filter(|(profile, _)| able(*profile)));
+    }
     if !(1..=RUNS_MAX).contains(&args.runs) {
         bail!("--runs is 1 to {RUNS_MAX}");
     }
     let mut specs = Vec::new();
     for (profile, programs) in campaigns {
-        let needs = campaign::needs(&oracles(profile));
+        let oracles = oracles(profile, here);
+        let needs = campaign::needs(&oracles);
         if let Some(tool) = needs.iter().find(|n| args.coordinator.is_none() && !capabilities.contains(n)) {
             bail!(
                 "a campaign of {profile} needs {tool}, which is not here; `moire doctor` says how to get it"
@@ -36,7 +42,7 @@ pub(super) fn new(args: &Nightly, engine: &dyn Engine) -> Result<NightPlan> {
         specs.push(v1::CampaignSpec {
             seed: args.seed,
             profile: profile.name().to_owned(),
-            oracles: oracles(profile),
+            oracles,
             programs,
             priority: 1,
             canaries: true,
@@ -48,11 +54,22 @@ pub(super) fn new(args: &Nightly, engine: &dyn Engine) -> Result<NightPlan> {
     Ok(NightPlan { campaigns: specs, runs: args.runs, retests: args.retests })
 }
 
-/// Kernels of Tile IR are for the compiler, source programs for `llc`; everything else is for all oracles that need no tool.
-fn oracles(profile: Profile) -> Vec<String> {
+/// Kernels of Tile IR are for the compiler, source programs for those of their compilers that are here, and for `llc` if none is;
+/// everything else is for all oracles that need no tool.
+fn oracles(profile: Profile, here: &[String]) -> Vec<String> {
     match profile {
         Profile::TileIr => vec![COMPILER.name.to_owned()],
-        Profile::Source => vec![LLVM_SOURCES.name.to_owned()],
+        Profile::Source => {
+            let mut names: Vec<String> = oracle::oracles()
+                .filter(|about| about.takes == Takes::Sources)
+                .filter(|about| about.tool.is_some_and(|tool| here.iter().any(|c| c == tool.capability)))
+                .map(|about| about.name.to_owned())
+                .collect();
+            if names.is_empty() {
+                names.push(LLVM_SOURCES.name.to_owned());
+            }
+            names
+        }
         _ => Vec::new(),
     }
 }
