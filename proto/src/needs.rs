@@ -33,8 +33,8 @@ pub const CELLS: [&str; 2] = ["llvm", "nvcc"];
 pub const CAUSES: &str = "compiler";
 
 /// Whether claims of an oracle with these checks are one bug, whatever their programs: an order or a scope that is lost by one
-/// instruction, a weak or wrongly sized access in the place of an atomic one, or a cause that is known of a compiler of kernels.
-/// Another kind of claim is known by its program.
+/// instruction, a weak or wrongly sized access in the place of an atomic one, a cause that is known of a compiler of kernels, or a
+/// tool that dies in one way. Another kind of claim is known by its program.
 pub fn one_bug(oracle: &str, checks: &[Vec<String>]) -> bool {
     let class = checks.first().and_then(|set| set.first()).map_or("", String::as_str);
     let lost = match class {
@@ -42,5 +42,6 @@ pub fn one_bug(oracle: &str, checks: &[Vec<String>]) -> bool {
         "weak-access" | "mixed-size" => true,
         _ => false,
     };
-    oracle == CAUSES && !class.is_empty() || CELLS.contains(&oracle) && lost
+    let dies = class == "crash" && checks.len() > 1 && TOOLS.iter().any(|(tool, _)| *tool == oracle);
+    dies || oracle == CAUSES && !class.is_empty() || CELLS.contains(&oracle) && lost
 }

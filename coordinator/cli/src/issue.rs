@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow, bail};
 use moire_corpus::Finding;
 use moire_worker::direction::Direction;
 use moire_worker::job::{Cancel, Claim};
-use moire_worker::oracle::{Evidence, Mistake, Oracles, Unit, mistake};
+use moire_worker::oracle::{CRASH, Evidence, Mistake, Oracles, Unit, mistake};
 use std::fmt::Write;
 
 /// The issue of a claim, as Markdown. `found` is the finding that holds it, where there is one.
@@ -26,7 +26,9 @@ pub(crate) fn issue(engine: &Oracles, claim: &Claim, found: Option<&Finding>) ->
     for unit in &evidence.units {
         out += &compiled(unit);
     }
-    out += &wrong(&evidence, &mistake);
+    if claim.verdict != CRASH {
+        out += &wrong(&evidence, &mistake);
+    }
     out += &known(&releases);
     out += &origin(claim, found);
     Ok(out)
@@ -51,6 +53,9 @@ fn head(evidence: &Evidence, claim: &Claim, mistake: &Mistake) -> String {
     let names: Vec<String> = evidence.units.iter().map(named).collect();
     let by = names.join(" with ");
     let said = match &evidence.end {
+        _ if claim.verdict == CRASH => format!(
+            "The program below is valid, and {by} dies of it. It should compile the program, or say why not."
+        ),
         Some(end) => format!("The program below cannot end with `{end}`. The PTX that {by} makes of it can."),
         None if claim.direction != Direction::Property => format!(
             "The PTX that {by} makes of the program below ends as the program cannot. How it ends was not asked, because the compiler is not here."
@@ -64,7 +69,7 @@ fn head(evidence: &Evidence, claim: &Claim, mistake: &Mistake) -> String {
 
 fn compiled(unit: &Unit) -> String {
     let mut out = format!("## What {} compiles\n\n{}", named(unit), block(unit.language, &unit.text));
-    let _ = writeln!(out, "\n{}\n", unit.names);
+    let _ = writeln!(out, "\n{}", unit.names);
     if let Some((file, bytes)) = &unit.bytes {
         let text = data_encoding::BASE64.encode(bytes);
         let lines: Vec<&str> = text.as_bytes().chunks(100).filter_map(|c| str::from_utf8(c).ok()).collect();
@@ -72,6 +77,9 @@ fn compiled(unit: &Unit) -> String {
             write!(out, "As bytecode, for `base64 -d > {file}`:\n\n{}\n", block("text", &lines.join("\n")));
     }
     let _ = write!(out, "Compiled by:\n\n{}\n", block("sh", &unit.command));
+    if !unit.died.is_empty() {
+        return out + "What it ends with:\n\n" + &block("text", &unit.died.join("\n")) + "\n";
+    }
     match &unit.unasked {
         Some(why) => {
             let _ = writeln!(
@@ -106,7 +114,12 @@ fn wrong(evidence: &Evidence, mistake: &Mistake) -> String {
                     "- No order of the accesses leads there, so this is about values and not about order.\n"
             }
             [one] => out += &format!("- The rule that forbids it: {one}.\n"),
-            several => out += &format!("- Each of these rules forbids it: {}.\n", several.join("; or: ")),
+            several => {
+                out += &format!(
+                    "- Without any one of these rules it would be allowed: {}.\n",
+                    several.join("; ")
+                )
+            }
         }
         if !evidence.forbidden.cycle.is_empty() {
             out += "- For the program to end so, its accesses would have to go round in a circle:\n";

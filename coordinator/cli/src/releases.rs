@@ -4,10 +4,13 @@
 //! same level, because not every release has every target. A release that breaks the rule in another way is told apart from
 //! one that is right.
 
+use moire_toolchain::find::{candidates, environment};
 use moire_toolchain::source::{Compiler, Kind};
 use moire_toolchain::tile::Tileiras;
-use moire_worker::job::{Cancel, Claim, Engine, Item, Plan, Side, Source};
-use moire_worker::oracle::{self, Oracles, TILEIRAS};
+use moire_toolchain::{Ptxas, Version};
+use moire_worker::job::{Cancel, Claim, Engine, Item, Plan, Side, Source, Verification};
+use moire_worker::oracle::{self, Oracles, PTXAS, TILEIRAS};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -39,7 +42,8 @@ pub(crate) struct Release {
 
 /// The side of a claim that is a compiler; `None` where it has none or several.
 fn compiler(claim: &Claim) -> Option<&Side> {
-    let is = |side: &&Side| side.name == TILEIRAS.capability || kind(side).is_some();
+    let tools = [TILEIRAS.capability, PTXAS.capability];
+    let is = |side: &&Side| tools.contains(&side.name.as_str()) || kind(side).is_some();
     let mut all = claim.models.iter().filter(is);
     all.next().filter(|_| all.next().is_none())
 }
@@ -80,6 +84,9 @@ fn of(side: &Side, release: &str) -> Side {
 /// Asks every release that is here, oldest first.
 pub(crate) fn releases(engine: &Oracles, claim: &Claim) -> Vec<Release> {
     let Some(side) = compiler(claim) else { return Vec::new() };
+    if side.name == PTXAS.capability {
+        return assemblers(claim, side);
+    }
     let start = Instant::now();
     let one = |name: String| {
         let side = of(side, &name);
@@ -90,6 +97,21 @@ pub(crate) fn releases(engine: &Oracles, claim: &Claim) -> Vec<Release> {
         Release { name, side, makes }
     };
     installed(side).into_iter().map(one).collect()
+}
+
+/// Asks every assembler that is here, oldest first.
+fn assemblers(claim: &Claim, side: &Side) -> Vec<Release> {
+    let found = candidates("ptxas", None, &environment).into_iter().filter_map(|c| Ptxas::at(&c.path).ok());
+    let installed: BTreeMap<Version, Ptxas> = found.map(|p| (p.version(), p)).collect();
+    let one = |(version, ptxas): (Version, Ptxas)| {
+        let makes = match Oracles::with_assembler(ptxas).verify(claim, &Cancel::new()) {
+            Verification::Confirmed => Makes::Same,
+            Verification::Refuted(_) => Makes::Right,
+            Verification::Abstained(why) => Makes::Silent(why),
+        };
+        Release { name: version.to_string(), side: side.clone(), makes }
+    };
+    installed.into_iter().map(one).collect()
 }
 
 fn makes(engine: &Oracles, claim: &Claim, side: &Side) -> Makes {

@@ -122,6 +122,20 @@ impl Abstention {
     /// The claim is not of the form that its oracle makes.
     pub(super) const FORM: Self = Self::Unusable("this release does not know the rule of the claim");
 
+    /// The name of the death of a compiler, if that is the reason.
+    pub(super) fn death(&self) -> Option<String> {
+        self.failure()?.death()
+    }
+
+    /// How a compiler failed, if that is the reason.
+    pub(super) fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::SourceCompiler { why, .. } | Self::Compiler(Unanswered::Compiler(why)) => Some(why),
+            Self::At { why, .. } => why.failure(),
+            _ => None,
+        }
+    }
+
     /// Names the stage at which there is no answer.
     pub(super) fn at(self, stage: &'static str) -> Self {
         Self::At { stage, why: Box::new(self) }

@@ -1,13 +1,15 @@
 //! The assembler oracle: the static rules marked `ptxas-equal` and NVIDIA's assembler accept and refuse the same modules.
 //!
 //! An item is assembled for one architecture that has everything it uses and, if there is one, for one that lacks something.
-//! Versions of it with one instruction bent (see `moire_generate::bend`) are assembled too, because refusals are
+//! An assembler that dies of a module that the rules accept is claimed too. Versions of it with one instruction bent (see `moire_generate::bend`) are assembled too, because refusals are
 //! also compared. Answers are kept by the text of the module. Beside other oracles only every [`RATE`]-th item is
 //! assembled, because the assembler takes as long as some ten items of the others.
 
+use super::CRASH;
 use super::about::{About, Takes};
 use super::abstention::Abstention;
 use super::case::{Case, Context};
+use super::evidence::{Evidence, Unit};
 use super::litmus::{Broken, Rule};
 use super::tools::{NoAssembler, PTXAS};
 use crate::direction::Direction;
@@ -16,7 +18,7 @@ use moire_generate::bend;
 use moire_kernel::emit;
 use moire_program::canon::spell::hash;
 use moire_program::ir::Program;
-use moire_program::text::Severity;
+use moire_program::text::{Format, Severity, parse, print};
 use moire_program::validate::{Target, targets, validate};
 use moire_toolchain::{Answer, Ptxas};
 use std::collections::HashMap;
@@ -79,6 +81,35 @@ impl Assembler {
         Ok(answer)
     }
 
+    /// See [`Rule::shown`], for an assembler that died.
+    fn crashed(&self, claim: &Claim) -> Result<Evidence, Abstention> {
+        let program = parse(&claim.program, Format::Native)?;
+        let spec = claim.specs().into_iter().next();
+        let target = spec.and_then(|s| target(&s)).ok_or(Abstention::Unusable("no such architecture"))?;
+        let module = emit::module(&program, target).map_err(Abstention::Refused)?;
+        let answer = self.tool().map_err(Abstention::from).and_then(|p| self.ask(p, &module.text, target));
+        let died = match &answer {
+            Ok(Answer::Died(name)) => vec![name.clone()],
+            _ => Vec::new(),
+        };
+        let unit = Unit {
+            compiler: "NVIDIA ptxas",
+            version: self.tool().ok().map(Ptxas::version),
+            command: format!("ptxas -O0 -arch={} -o module.cubin module.ptx", target.name()),
+            language: "ptx",
+            text: module.text,
+            died,
+            ..Unit::default()
+        };
+        let unit = unit.without(answer.as_ref().err());
+        Ok(Evidence {
+            litmus: print(&program),
+            units: vec![unit],
+            model: String::new(),
+            ..Evidence::default()
+        })
+    }
+
     /// How rules and assembler differ on `program` for `target`. An error: there is nothing to compare.
     fn differs(&self, program: &Program, target: Target) -> Result<Option<Broken>, Abstention> {
         let ptxas = self.tool()?;
@@ -87,7 +118,13 @@ impl Assembler {
         let module =
             emit::module(program, target).map_err(|why| Abstention::Refused(why).at(ASSEMBLER.name))?;
         let theirs = self.ask(ptxas, &module.text, target)?;
+        let models = vec![spec(target)];
         let cause = match (refused, lacks, &theirs) {
+            (None, false, Answer::Died(name)) => {
+                let causes = vec![CRASH.to_owned(), name.clone()];
+                return Ok(Some(Broken { direction: Direction::Property, models, outcome: None, causes }));
+            }
+            (_, _, Answer::Died(why)) => return Err(Abstention::AssemblerFailed(why.clone())),
             (_, _, Answer::Failed(why)) => return Err(Abstention::AssemblerFailed(why.clone())),
             (Some(rule), _, Answer::Accepted) => rule.rule.unwrap_or("reader").to_owned(),
             (None, true, Answer::Accepted) => "target".to_owned(),
@@ -96,8 +133,7 @@ impl Assembler {
             }
             _ => return Ok(None),
         };
-        let models = vec![spec(target)];
-        Ok(Some(Broken { direction: Direction::Equal, models, outcome: None, cause: Some(cause) }))
+        Ok(Some(Broken { direction: Direction::Equal, models, outcome: None, causes: vec![cause] }))
     }
 }
 
@@ -147,8 +183,12 @@ impl Rule for Assembler {
     ) -> Result<Option<Broken>, Abstention> {
         let spec = claim.specs().into_iter().next();
         let target = spec.and_then(|s| target(&s)).ok_or(Abstention::Unusable("no such architecture"))?;
-        let same = |b: &Broken| claim.axioms.is_empty() || b.cause == claim.axioms[0].first().cloned();
+        let same = |b: &Broken| claim.axioms.is_empty() || b.causes() == claim.axioms;
         Ok(self.differs(program, target)?.filter(same))
+    }
+
+    fn shown(&self, claim: &Claim) -> Option<Result<Evidence, Abstention>> {
+        (claim.verdict == CRASH).then(|| self.crashed(claim))
     }
 
     fn has_tool(&self) -> bool {

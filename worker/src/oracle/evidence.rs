@@ -3,8 +3,10 @@
 //!
 //! The compiler is asked again where it is here. Where it is not, what it made is taken from the text of the claim.
 
+use super::CRASH;
+use super::abstention::Abstention;
 use super::forbidden::{Forbidden, rule};
-use moire_toolchain::Version;
+use moire_toolchain::{Failure, Version};
 
 /// The parts of a claim about a compiler, in the compiler's words.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +46,21 @@ pub struct Unit {
     pub ptx: Option<String>,
     /// Why that is not what the compiler gave just now.
     pub unasked: Option<String>,
+    /// What the compiler printed when it died of the program.
+    pub died: Vec<String>,
+}
+
+impl Unit {
+    /// The unit with why there is no PTX.
+    pub(super) fn without(self, why: Option<&Abstention>) -> Self {
+        let died = why.and_then(Abstention::failure).filter(|why| why.death().is_some());
+        match died {
+            Some(Failure::Crashed { status, said }) => {
+                Unit { died: [vec![status.to_string()], said.clone()].concat(), ..self }
+            }
+            _ => Unit { unasked: why.map(ToString::to_string), ..self },
+        }
+    }
 }
 
 impl Evidence {
@@ -72,6 +89,7 @@ pub fn mistake(checks: &[Vec<String>]) -> Mistake {
     let word = |n: usize| checks.get(n).and_then(|set| set.first()).map_or("", String::as_str);
     let said = |title: &str, lost: &str| Mistake { title: title.to_owned(), lost: lost.to_owned() };
     match (word(0), word(1)) {
+        (CRASH, name) => Mistake { title: format!("the compiler dies: {name}"), lost: String::new() },
         ("order-lost", "seq_cst") => said(
             "seq_cst operations are emitted without their order",
             "With a `fence.sc.sys` before each emitted instruction the end is gone; with the strongest order on the instructions alone it is not.",

@@ -7,7 +7,8 @@
 use super::about::About;
 use super::abstention::Abstention;
 use super::case::{Case, Context};
-use super::{Oracle, answer, blame, unread, verification};
+use super::evidence::Evidence;
+use super::{CRASH, Oracle, answer, blame, unread, verification};
 use crate::direction::Direction;
 use crate::job::{Budget, Claim, Part, Parted, Reduced, Side, Verification};
 use moire_execution::leaf::Outcome;
@@ -37,6 +38,11 @@ pub(super) trait Rule: std::fmt::Debug + Send + Sync {
         true
     }
 
+    /// See [`Oracle::evidence`].
+    fn shown(&self, _claim: &Claim) -> Option<Result<Evidence, Abstention>> {
+        None
+    }
+
     /// See [`Oracle::is_here`].
     fn has_tool(&self) -> bool {
         true
@@ -56,14 +62,14 @@ pub(super) struct Broken {
     pub(super) models: Vec<String>,
     /// The side whose outcome is wrong or extra, as a position in `models`, and that outcome.
     pub(super) outcome: Option<(usize, Outcome)>,
-    /// The part of the rule that is broken, where the oracle can name it.
-    pub(super) cause: Option<String>,
+    /// The parts of the rule that are broken, where the oracle can name them. [`CRASH`] and its name: the tool died.
+    pub(super) causes: Vec<String>,
 }
 
 impl Broken {
     /// The checks to blame, where no outcome says more.
     pub(super) fn causes(&self) -> Vec<Vec<String>> {
-        self.cause.iter().map(|c| vec![c.clone()]).collect()
+        self.causes.iter().map(|c| vec![c.clone()]).collect()
     }
 
     fn claim<R: Rule>(&self, program: &Program, context: Context<'_>) -> Claim {
@@ -76,7 +82,8 @@ impl Broken {
             oracle: R::ABOUT.name.into(),
             direction: self.direction,
             models: self.models.iter().map(|s| Side::of(s)).collect(),
-            verdict: "discrepancy".into(),
+            verdict: if self.causes.first().is_some_and(|c| c == CRASH) { CRASH } else { "discrepancy" }
+                .into(),
             program: print(program),
             witness: witness.unwrap_or_default(),
             axioms: self.causes(),
@@ -142,6 +149,10 @@ impl<R: Rule> Oracle for R {
 
     fn part(&self, claim: &Claim, part: &Part, context: Context<'_>) -> Option<Parted> {
         Parted::of(claim, part, |candidate| holds(self, claim, candidate, context))
+    }
+
+    fn evidence(&self, claim: &Claim, _context: Context<'_>) -> Option<Result<Evidence, Abstention>> {
+        self.shown(claim)
     }
 
     fn is_here(&self) -> bool {

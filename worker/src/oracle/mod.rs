@@ -61,7 +61,8 @@ pub use source::certify;
 pub use source::{LLVM_SOURCES, MIXED_SOURCES, NVCC_SOURCES, SourceCellError};
 pub use tools::{LLVM, MIXING, NVCC, NoAssembler, NoCompiler, PTXAS, TILEIRAS};
 
-use crate::job::{Budget, Claim, Part, Parted, Reduced, Verification};
+use crate::direction::Direction;
+use crate::job::{Budget, Claim, Part, Parted, Reduced, Side, Verification};
 use case::{Case, Context};
 use std::fmt;
 
@@ -115,6 +116,22 @@ fn abstained_or_holds<T>(abstained: Vec<Abstention>) -> Result<Option<T>, Absten
 /// The reason where the text of a claim does not read here. Another release may read it, so nothing is said of its rule.
 fn unread(why: impl Into<Abstention>) -> Abstention {
     why.into().at("its text does not read here")
+}
+
+/// The verdict and the class of a claim that a compiler dies of a program.
+pub const CRASH: &str = "crash";
+
+/// The claim that a compiler dies of a program that is valid. Its name for that is the class, whatever the program.
+fn crash(oracle: &str, side: &str, program: String, death: &str) -> Claim {
+    Claim {
+        oracle: oracle.into(),
+        direction: Direction::Property,
+        models: vec![Side::of(side)],
+        verdict: CRASH.into(),
+        program,
+        witness: String::new(),
+        axioms: vec![vec![CRASH.to_owned()], vec![death.to_owned()]],
+    }
 }
 
 /// Whether a claim breaks the same rule in the same way. A printed line of an early release says no more than the rule.

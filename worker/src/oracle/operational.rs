@@ -110,7 +110,7 @@ impl Operational {
                     if explorer.is_empty() { "clean".to_owned() } else { words(&explorer) }
                 );
                 let models = vec![spec.to_owned()];
-                Ok(Some(Broken { direction: Direction::Equal, models, outcome: None, cause: Some(cause) }))
+                Ok(Some(Broken { direction: Direction::Equal, models, outcome: None, causes: vec![cause] }))
             }
             Agreement::Same | Agreement::Fewer { .. } | Agreement::Broken { .. } => Ok(None),
         }

@@ -6,6 +6,7 @@
 
 use crate::outside::skipped;
 use moire_generate::Profile;
+use moire_proto::needs::one_bug;
 use moire_source::form::settled;
 use moire_source::text::parse;
 use moire_toolchain::Failure;
@@ -14,7 +15,7 @@ use moire_toolchain::source::batch::compile;
 use moire_toolchain::source::{Compiler, Kind, Table};
 use moire_worker::direction::Direction;
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Source, Verification};
-use moire_worker::oracle::{LLVM, LLVM_SOURCES, MIXED_SOURCES, MIXING, Oracles};
+use moire_worker::oracle::{CRASH, LLVM, LLVM_SOURCES, MIXED_SOURCES, MIXING, Oracles};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -184,7 +185,7 @@ fn what_a_compiler_does_not_do_is_an_abstention() {
         reason("echo \"'+ptx99' is not a recognized feature\" >&2").starts_with("rejected: llvm: target")
     );
     assert!(reason("sleep 100").contains("not finished after"));
-    assert!(reason("kill -SEGV $$").contains("signal"));
+    assert!(reason("kill -TERM $$").contains("signal"));
     assert!(reason("true").contains("no PTX"));
     assert!(reason("echo nothing > module.ptx").contains("a kernel is missing"));
     let oracles = Oracles::with_source_compilers(&[]);
@@ -295,4 +296,49 @@ fn the_known_bugs_of_llvm_are_found_from_random_programs() {
     assert_eq!(oracles.verify(&small.claim, &Cancel::new()), Verification::Confirmed);
     let again = run(&oracles, LLVM_SOURCES.name, Source::Text(small.claim.program.clone()));
     assert_eq!(again.claims, [small.claim]);
+}
+
+/// The crashes that a stand-in shows on the first drawn programs: each with its program.
+fn crashes(folder: &Path, action: &str) -> (Oracles, Vec<Claim>) {
+    let oracles = Oracles::with_source_compilers(&[stand_in(folder, 20, action)]);
+    let drawn = |index| Source::Generated { seed: 1, profile: Profile::Source.name().to_owned(), index };
+    let item = |index| {
+        let plan = Plan { oracles: vec![LLVM_SOURCES.name.to_owned()], ..Plan::default() };
+        oracles.run(&Item { plan: Arc::new(plan), index, source: drawn(index) }, &Cancel::new()).claims
+    };
+    let all = (0..16).flat_map(item).collect();
+    (oracles, all)
+}
+
+#[test]
+fn a_compiler_that_dies_of_a_form_is_claimed_with_the_form_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (oracles, all) =
+        crashes(folder.path(), "grep -q 'atomicrmw xchg' module.ll && kill -SEGV $$; : > module.ptx");
+    assert!(!all.is_empty());
+    for claim in &all {
+        assert_eq!((claim.verdict.as_str(), claim.direction), (CRASH, Direction::Property));
+        assert_eq!(claim.axioms, [["crash"], ["signal 11"]]);
+        assert!(one_bug(&claim.oracle, &claim.axioms));
+        let source = parse(&claim.program).expect("reads");
+        assert!(source.threads.len() == 1 && claim.program.contains("exch"), "{}", claim.program);
+        assert_eq!(oracles.verify(claim, &Cancel::new()), Verification::Confirmed);
+    }
+    let smaller = oracles.minimise(&all[0], Budget { candidates: 100 }, &Cancel::new(), &mut |_| {});
+    assert_eq!((smaller.normal, &smaller.claim.axioms), (true, &all[0].axioms));
+    // The same compiler, mended.
+    let mended = stand_in(folder.path(), 20, ": > module.ptx");
+    let held = Oracles::with_source_compilers(&[mended]).verify(&all[0], &Cancel::new());
+    assert!(matches!(held, Verification::Abstained(_)), "no PTX is no answer: {held:?}");
+}
+
+#[test]
+fn a_compiler_that_refuses_in_its_own_words_does_not_die() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let refuses = "grep -q 'atomicrmw xchg' module.ll && { echo 'module.ll:3:1: error: no xchg here' >&2; exit 1; }; : > module.ptx";
+    assert_eq!(crashes(folder.path(), refuses).1, []);
+    let fatal = "grep -q 'atomicrmw xchg' module.ll && { echo 'LLVM ERROR: Cannot select: xchg' >&2; kill -ABRT $$; }; : > module.ptx";
+    assert_eq!(crashes(folder.path(), fatal).1, []);
+    let killed = "grep -q 'atomicrmw xchg' module.ll && kill -KILL $$; : > module.ptx";
+    assert_eq!(crashes(folder.path(), killed).1, []);
 }

@@ -1,5 +1,6 @@
 //! The reasons why a compiler gives no result.
 
+use crate::crash::death;
 use crate::run::RunError;
 use std::collections::BTreeMap;
 use std::process::ExitStatus;
@@ -27,7 +28,7 @@ pub enum Failure {
     #[error("out of memory")]
     Memory,
     /// It ended by a signal, or with an unknown exit code.
-    #[error("{status}: {}", .said.join("; "))]
+    #[error("{status}: {}", .said.iter().take(6).cloned().collect::<Vec<_>>().join("; "))]
     Crashed {
         /// The way it ended.
         status: ExitStatus,
@@ -43,6 +44,12 @@ impl Failure {
     /// Whether other programs would fail in the same way.
     pub fn of_the_call(&self) -> bool {
         matches!(self, Failure::Usage(_) | Failure::Target(_) | Failure::Run(RunError::Start(_)))
+    }
+
+    /// The name of the compiler's death ([`death`]), if it died.
+    pub fn death(&self) -> Option<String> {
+        let Failure::Crashed { status, said } = self else { return None };
+        death(*status, said.iter().map(String::as_str))
     }
 
     /// The kernel that `llc` blames, by name.

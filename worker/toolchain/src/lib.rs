@@ -5,6 +5,7 @@
 //! says where tools are looked for. Every run has a deadline, a cap on its output and its own folder, and ends together with
 //! its whole process group.
 
+pub mod crash;
 mod failure;
 pub mod find;
 pub mod machine;

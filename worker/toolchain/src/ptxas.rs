@@ -1,5 +1,6 @@
 //! `ptxas`: whether it accepts a module.
 
+use crate::crash::death;
 use crate::find::{ToolError, Unusable, first};
 use crate::run::{Limits, RunError, run};
 use crate::version::Version;
@@ -28,6 +29,8 @@ pub enum Answer {
     Refused(Vec<String>),
     /// No judgement: the assembler ended without a diagnostic, or by a signal.
     Failed(String),
+    /// The assembler died, and the name of its death ([`death`]).
+    Died(String),
 }
 
 /// What the assembler says about a line.
@@ -63,7 +66,7 @@ impl Answer {
         match self {
             Answer::Accepted => Some(true),
             Answer::Refused(_) => Some(false),
-            Answer::Failed(_) => None,
+            Answer::Failed(_) | Answer::Died(_) => None,
         }
     }
 }
@@ -153,6 +156,9 @@ impl Ptxas {
         let said = out.stderr.lines().chain(out.stdout.lines());
         let wrong = |l: &&str| ["error", "fatal"].iter().any(|w| l.contains(w)) && !l.contains("aborted");
         let lines: Vec<String> = said.filter(wrong).take(MAX_LINES).map(diagnostic).collect();
+        if let Some(name) = death(out.status, out.stderr.lines().chain(out.stdout.lines())) {
+            return Ok((Answer::Died(name), object));
+        }
         let answer = match out.status.code() {
             // A crash of the assembler is no judgement of the module.
             Some(_) if !lines.is_empty() && !lines[0].contains("Internal") => Answer::Refused(lines),

@@ -11,13 +11,10 @@ use moire_console::output::OutputFormat;
 use moire_console::stored::STORE;
 use moire_console::{claim, exit};
 use moire_program::validate::Target;
-use moire_toolchain::Ptxas;
-use moire_toolchain::find::{candidates, environment};
 use moire_toolchain::source::Kind;
 use moire_worker::job::{Cancel, Claim, Engine, Side, Verification};
-use moire_worker::oracle::{self, ASSEMBLER, Oracles, PTXAS, TILEIRAS};
+use moire_worker::oracle::{self, Oracles, PTXAS, TILEIRAS};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -80,7 +77,7 @@ pub(crate) fn run(args: &Bisect) -> Result<u8> {
         Answer::Silent(reason) => return Ok(super::replay::not_retested(&reason)),
     }
     let (mut tries, releases) = (tries(&engine, &claim), releases(&engine, &claim));
-    tries.extend(releases.iter().filter_map(|r| tried(&claim, r)));
+    tries.extend(releases.iter().filter_map(|r| tried(&claim, r, &releases)));
     if tries.is_empty() {
         bail!("the oracle {} has no setting that could be tried here", claim.oracle);
     }
@@ -93,12 +90,20 @@ pub(crate) fn run(args: &Bisect) -> Result<u8> {
         if let Some(said) = words(&releases) {
             println!("of the releases here: {said}");
         }
-        for set in &claim.axioms {
-            println!("admitted without the checks {}", set.join(" and "));
+        for said in causes(&claim) {
+            println!("{said}");
         }
     }
     let decided = tries.iter().any(|t| t.answer == Answer::Holds);
     Ok(if decided { exit::FINDING } else { exit::INCOMPLETE })
+}
+
+/// What a claim says of its cause: the mistake of a compiler, or the checks that forbid the outcome.
+fn causes(claim: &Claim) -> Vec<String> {
+    if oracle::named(&claim.oracle).is_some_and(|about| about.tool.is_some()) {
+        return vec![format!("the mistake: {}", oracle::mistake(&claim.axioms).title)];
+    }
+    claim.axioms.iter().map(|set| format!("admitted without the checks {}", set.join(" and "))).collect()
 }
 
 fn ask(engine: &Oracles, claim: &Claim) -> Answer {
@@ -152,7 +157,6 @@ fn tries(engine: &Oracles, claim: &Claim) -> Vec<Try> {
             _ => {}
         }
     }
-    out.extend(assemblers(claim));
     out
 }
 
@@ -186,9 +190,10 @@ fn settings(side: &Side, all: impl Iterator<Item = (&'static str, String)>) -> V
 }
 
 /// Another release that was asked, as a setting.
-fn tried(claim: &Claim, release: &Release) -> Option<Try> {
+fn tried(claim: &Claim, release: &Release, all: &[Release]) -> Option<Try> {
     let side = claim.models.iter().find(|side| side.name == release.side.name)?;
-    let was = side.variants.get("release").cloned().unwrap_or_default();
+    // An assembler is not named with its release: the newest one is asked.
+    let was = side.variants.get("release").or(all.last().map(|newest| &newest.name)).cloned()?;
     let answer = match &release.makes {
         Makes::Same => Answer::Broken,
         Makes::Right => Answer::Holds,
@@ -217,23 +222,6 @@ fn readings(engine: &Oracles, side: &Side) -> Vec<Setting> {
         }
     }
     out
-}
-
-/// The releases of the assembler that are installed, for a claim about it.
-fn assemblers(claim: &Claim) -> Vec<Try> {
-    if claim.oracle != ASSEMBLER.name {
-        return Vec::new();
-    }
-    let side = claim.models.first().map(Side::spec).unwrap_or_default();
-    let found = candidates("ptxas", None, &environment).into_iter().filter_map(|c| Ptxas::at(&c.path).ok());
-    let installed: BTreeMap<String, Ptxas> = found.map(|p| (p.version().to_string(), p)).collect();
-    let newest = installed.keys().last().cloned().unwrap_or_default();
-    let other = installed.into_iter().filter(|(version, _)| *version != newest);
-    let one = |(value, ptxas)| {
-        let answer = ask(&Oracles::with_assembler(ptxas), claim);
-        Try { side: side.clone(), setting: "release".to_owned(), was: newest.clone(), value, answer }
-    };
-    other.map(one).collect()
 }
 
 /// Prints the settings that decide, and the number of the others.

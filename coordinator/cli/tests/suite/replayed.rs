@@ -277,6 +277,16 @@ struct Alone {
 impl Alone {
     /// Releases of `llc`: how each writes the flag.
     fn of(releases: &[(u32, &str)]) -> Alone {
+        let mut alone = Self::bare();
+        let one = |(release, store): &(u32, &str)| {
+            let text = ptx(store, "ld.acquire.gpu.global.b32 %r1, [%rd2]");
+            compiler(alone.folder.path(), Kind::Llvm, *release, &text)
+        };
+        alone.files = releases.iter().map(one).collect();
+        alone
+    }
+
+    fn bare() -> Alone {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("mp.src"), MESSAGE).unwrap();
         let tools = folder.path().join("tools");
@@ -284,12 +294,14 @@ impl Alone {
         for name in ["sh", "cp"] {
             std::os::unix::fs::symlink(Path::new("/bin").join(name), tools.join(name)).unwrap();
         }
-        let one = |(release, store): &(u32, &str)| {
-            let text = ptx(store, "ld.acquire.gpu.global.b32 %r1, [%rd2]");
-            compiler(folder.path(), Kind::Llvm, *release, &text)
-        };
-        let files = releases.iter().map(one).collect();
-        Alone { folder, files }
+        Alone { folder, files: Vec::new() }
+    }
+
+    /// The same with a release of `llc` that does this.
+    fn with(mut self, release: u32, action: &str) -> Alone {
+        let version = format!("  LLVM version {release}.1.0 nvptx64");
+        self.files.push(script(self.folder.path(), &format!("compiler-{release}"), &version, action));
+        self
     }
 
     fn run(&self, args: &[&str]) -> (i32, String) {
@@ -369,7 +381,7 @@ fn a_source_program_is_printed_in_the_languages_of_compilers() {
             .contains("store atomic i32 1, ptr addrspace(1) %x1 syncscope(\"device\") release, align 4")
     );
     assert!(
-        said("cuda").1.contains("__nv_atomic_store_n(x1, 1u, __NV_ATOMIC_RELEASE, __NV_THREAD_SCOPE_DEVICE)"),
+        said("cuda").1.contains("__nv_atomic_store(x1, &w, __NV_ATOMIC_RELEASE, __NV_THREAD_SCOPE_DEVICE)"),
         "{}",
         said("cuda").1
     );
@@ -377,4 +389,53 @@ fn a_source_program_is_printed_in_the_languages_of_compilers() {
     let (code, drawn) = alone.run(&["generate", "--stream", "source", "--count", "2", "--print", "llvm"]);
     assert_eq!((code, drawn.matches("target triple").count()), (0, 2), "{drawn}");
     assert_eq!(alone.run(&["generate", "--print", "llvm", "--count", "1"]).0, 2);
+}
+
+#[test]
+fn a_compiler_that_dies_is_a_finding_and_one_that_refuses_is_none() {
+    let alone = Alone::of(&[(29, "st.release.gpu")])
+        .with(27, "kill -SEGV $$")
+        .with(28, "echo 'x.ll:1:1: error: no' >&2; exit 1");
+    let (code, said) = alone.run(&["replay", "mp.src"]);
+    assert_eq!((code, said.matches("moire replay m1.").count()), (10, 1), "{said}");
+    assert!(said.contains("llvm property llvm:level=2,ptx=86,release=27,target=sm_90\n"), "{said}");
+    let word = said.split_whitespace().find(|word| is_line(word)).unwrap().to_owned();
+    let (code, said) = alone.run(&["replay", &word]);
+    assert_eq!((code, said.contains("reproduced\n")), (10, true), "{said}");
+    let (code, said) = alone.run(&["findings", "export", &word, "issue.md", "--issue"]);
+    assert_eq!(code, 0, "{said}");
+    let text = std::fs::read_to_string(alone.folder.path().join("issue.md")).unwrap();
+    for part in [
+        "# LLVM llc 27.1.0: the compiler dies: signal 11",
+        "is valid, and LLVM llc 27.1.0 dies of it.",
+        "define ptx_kernel void @moire_0_0_(",
+        "signal: 11 (SIGSEGV)",
+        "since 27 or before, fixed in 29",
+        "- 28: no answer: ",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let refuses = Alone::bare().with(28, "echo 'x.ll:1:1: error: no' >&2; exit 1");
+    let (code, said) = refuses.run(&["replay", "mp.src"]);
+    assert_eq!((code, said.contains("moire replay m1.")), (11, false), "{said}");
+    let (code, said) = Alone::of(&[(27, "st.release.gpu")]).run(&["replay", &word]);
+    assert_eq!((code, said.contains("not reproduced: ")), (0, true), "{said}");
+}
+
+#[test]
+fn an_assembler_that_dies_is_a_finding() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [script(folder.path(), "ptxas", "tools, release 13.5, V13.5.37", "kill -SEGV $$")];
+    let engine = Oracles::with_assembler(Ptxas::at(&files[0]).unwrap());
+    let plan = Plan { oracles: vec!["assembler".to_owned()], ..Plan::default() };
+    let item = Item { plan: Arc::new(plan), index: 0, source: Source::Text(GOOD.to_owned()) };
+    let claims = engine.run(&item, &Cancel::new()).claims;
+    assert!(claims.iter().any(|c| c.axioms == [["crash"], ["signal 11"]]), "{claims:#?}");
+    let word = command(&kept(claims[0].clone()));
+    let word = word.split_whitespace().last().unwrap();
+    let (code, said) = replayed("MOIRE_PTXAS", &files, word);
+    assert_eq!((code, said.contains("\nreproduced\n")), (10, true), "{said}");
+    let mended = [script(folder.path(), "ptxas", "tools, release 13.5, V13.5.37", ": > \"$4\"")];
+    let (code, said) = replayed("MOIRE_PTXAS", &mended, word);
+    assert_eq!((code, said.contains("not reproduced: ")), (0, true), "{said}");
 }

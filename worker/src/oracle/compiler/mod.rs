@@ -6,6 +6,7 @@
 //!
 //! - `subset`: the weakest sensible reading of the model forbids a final state of the PTX;
 //! - `progress`: one side never ends where the other does;
+//! - `property`: the compiler dies of the kernel;
 //! - `difference`: only the default reading forbids the final state, so it is contested by switches and no bug.
 
 mod cause;
@@ -25,7 +26,7 @@ use super::kernel::{Kernel, read, written};
 use super::models::Models;
 use super::refine::{self, Judged};
 use super::tools::{NoCompiler, TILEIRAS};
-use super::{Oracle, answer, same};
+use super::{CRASH, Oracle, answer, same};
 use crate::job::{Budget, Claim, EngineReport, Reduced, Side, Source, Verification};
 use cell::Cell;
 use compiled::{Batches, Ptx};
@@ -38,6 +39,7 @@ use moire_tile_ir::bytecode::{Bytecode, write};
 use moire_tile_ir::run::TileLaunch;
 use moire_tile_ir::text;
 use moire_toolchain::tile::Tileiras;
+use moire_toolchain::tile::batch::Unanswered;
 use std::sync::OnceLock;
 
 /// Facts about the oracle.
@@ -89,6 +91,9 @@ impl Compiler {
         let tool = self.tool(&cell)?;
         let compiled = self.compiled(&case.item.source, tool, &cell);
         let (draw, ptx) = compiled.map_err(|why| why.at("rejected"))?;
+        if let Some(claim) = crashed(&draw, &ptx, &cell.spec(tool)) {
+            return Ok(Some(claim));
+        }
         case.context.cancel.tick();
         case.report.program = *blake3::hash(text::print(&draw.module).as_bytes()).as_bytes();
         let name = cell.spec(tool);
@@ -135,9 +140,10 @@ impl Compiler {
             text: text::print(module),
             bytes: write(module, version).ok().map(|bytes| ("module.tileirbc", bytes)),
             names: NAMES.to_owned(),
-            unasked: ptx.as_ref().err().map(ToString::to_string),
-            ptx: ptx.ok().or_else(|| then(&claim.program)),
+            ptx: ptx.as_ref().ok().cloned().or_else(|| then(&claim.program)),
+            ..Unit::default()
         }
+        .without(ptx.as_ref().err())
     }
 
     fn compiled(&self, source: &Source, tool: &Tileiras, cell: &Cell) -> Result<(TileDraw, Ptx), Abstention> {
@@ -237,11 +243,21 @@ impl refine::Sources for Compiler {
             compiled::compile(tool, &cell, kernels.iter().filter_map(|k| k.0.functions.first().cloned()));
         let again = |((module, launch), ptx): (Kernel, Ptx)| {
             let draw = TileDraw { module, launch, safe: false };
+            if claim.verdict == CRASH && (ptx.is_ok() || crashed(&draw, &ptx, "").is_some()) {
+                return Ok(crashed(&draw, &ptx, &cell.spec(tool)).filter(|new| same(new, claim)));
+            }
             let found = examine(&draw, ptx, context.models)?;
             Ok(self::claim(&found, &cell.spec(tool), context.models).filter(|new| same(new, claim)))
         };
         Ok(kernels.into_iter().zip(texts).map(again).collect())
     }
+}
+
+/// The claim that the compiler dies of a kernel.
+fn crashed(draw: &TileDraw, ptx: &Ptx, spec: &str) -> Option<Claim> {
+    let Err(Unanswered::Compiler(why)) = ptx else { return None };
+    let text = draw.launch.note() + &text::print(&draw.module);
+    Some(super::crash(COMPILER.name, spec, text, &why.death()?))
 }
 
 fn examine(draw: &TileDraw, ptx: Ptx, models: &Models) -> Result<Found, Abstention> {

@@ -31,7 +31,7 @@ pub(super) struct Answers {
     /// Where tables are kept between runs.
     folder: Option<PathBuf>,
     tables: Mutex<Vec<(Cell, Arc<Mutex<Table>>)>>,
-    batches: batches::Batches<Vec<Cell>, (Source, Vec<Ptx>)>,
+    batches: batches::Batches<Vec<Cell>, (Source, Vec<Ptx>, Option<Source>)>,
 }
 
 impl Answers {
@@ -40,26 +40,32 @@ impl Answers {
         Answers { folder: moire_toolchain::source::folder(), ..Answers::default() }
     }
 
-    /// The program at `index` of the stream `seed` as these compilers take it, and the PTX that each makes. `beat` is called
-    /// from time to time.
+    /// The program at `index` of the stream `seed` as these compilers take it, the PTX that each makes, and a form that was
+    /// drawn of which the first one dies. `beat` is called from time to time.
     pub(super) fn item(
         &self,
         by: &[Called<'_>],
         (seed, index): (u64, u64),
         beat: &dyn Fn(),
-    ) -> (Source, Vec<Result<Threads, Abstention>>) {
+    ) -> (Source, Vec<Result<Threads, Abstention>>, Option<Source>) {
         let cells: Vec<Cell> = by.iter().map(|(_, cell)| (*cell).clone()).collect();
-        let (source, ptx) = self.batches.item(SIZE, &cells, (seed, index), |indices| {
-            let drawn = self.settled(by, indices.map(|i| source_seed(seed, i)).collect(), beat);
+        let (source, ptx, deadly) = self.batches.item(SIZE, &cells, (seed, index), |indices| {
+            let drawn: Vec<Source> = indices.map(|i| source_seed(seed, i)).collect();
+            let wanted: Vec<Forms> = drawn.iter().map(forms).collect();
+            let drawn = self.settled(by, drawn, beat);
+            let deadly =
+                |forms: &Forms| by.first().and_then(|one| lock(&self.table(*one)).deadly(forms).cloned());
+            let deadly: Vec<_> = wanted.iter().map(deadly).collect();
             let all: Vec<&Source> = drawn.iter().collect();
             let mut rows = vec![Vec::new(); drawn.len()];
             for one in by {
                 beat();
                 rows.iter_mut().zip(self.ptx(*one, &all, beat)).for_each(|(row, ptx)| row.push(ptx));
             }
-            drawn.into_iter().zip(rows).collect()
+            drawn.into_iter().zip(rows).zip(deadly).map(|((one, row), deadly)| (one, row, deadly)).collect()
         });
-        (source, ptx.into_iter().zip(by).map(|(ptx, (compiler, _))| named(compiler, ptx)).collect())
+        let ptx = ptx.into_iter().zip(by).map(|(ptx, (compiler, _))| named(compiler, ptx)).collect();
+        (source, ptx, deadly)
     }
 
     /// The PTX of each program.

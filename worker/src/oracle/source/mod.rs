@@ -7,7 +7,8 @@
 //!
 //! A claim holds the program and, as a comment, the PTX of its threads. To verify a claim the program is compiled again.
 //! Directions: `subset`, a final state that the program does not have; `property`, a race of the PTX, where the program
-//! has none.
+//! has none, or a compiler that dies of the program. Forms of which a compiler dies are not left in drawn programs; they
+//! are claimed alone.
 
 mod blame;
 mod cell;
@@ -23,7 +24,7 @@ use super::case::{Case, Context};
 use super::evidence::{Evidence, Unit};
 use super::models::Models;
 use super::tools::{LLVM, MIXING, NVCC};
-use super::{Oracle, answer, refine, same};
+use super::{CRASH, Oracle, answer, refine, same};
 use crate::job::{Budget, Claim, EngineReport, Reduced, Side, Source as Origin, Verification};
 use cell::Cell;
 use compiled::{Answers, Called, SIZE};
@@ -155,9 +156,21 @@ impl Sources {
 
     /// What a program breaks in cells.
     fn side(&self, cells: &[Cell], case: &mut Case<'_>) -> Result<Option<Claim>, Abstention> {
-        let (source, ptx) = self.item(cells, &case.item.source, case.context)?;
+        let (source, ptx, deadly) = self.item(cells, &case.item.source, case.context)?;
         case.context.cancel.tick();
-        let ptx = ptx.map_err(|why| why.at("rejected"))?;
+        if let Some(form) = deadly {
+            let ptx = self.compiled(cells, &[&form], case.context)?.pop().unwrap_or(Err(NO_COMPILER));
+            if let Some(claim) = ptx.err().and_then(|why| self.crashed(cells, &form, &why)) {
+                return Ok(Some(claim));
+            }
+        }
+        let ptx = match ptx {
+            Err(why) => match self.crashed(cells, &source, &why) {
+                Some(claim) => return Ok(Some(claim)),
+                None => return Err(why.at("rejected")),
+            },
+            Ok(ptx) => ptx,
+        };
         case.report.program = *blake3::hash(canon::text(&source).as_bytes()).as_bytes();
         let models = case.context.models;
         let found = judge::judge(&source, &ptx, models).map_err(|why| why.at(self.about.name));
@@ -173,25 +186,31 @@ impl Sources {
         Ok(self.claim(&found, cells, models))
     }
 
-    /// The program of an item, and its PTX.
+    /// The program of an item, its PTX, and a form of which the compiler died before.
     fn item(
         &self,
         cells: &[Cell],
         origin: &Origin,
         context: Context<'_>,
-    ) -> Result<(Source, Result<Threads, Abstention>), Abstention> {
+    ) -> Result<(Source, Result<Threads, Abstention>, Option<Source>), Abstention> {
         match origin {
             Origin::Text(text) => {
                 let source = parse(text)?;
                 let ptx = self.compiled(cells, &[&source], context)?.pop().unwrap_or(Err(NO_COMPILER));
-                Ok((source, ptx))
+                Ok((source, ptx, None))
             }
             Origin::Generated { seed, index, .. } => {
                 let beat = || context.cancel.tick();
-                let (source, ptx) = self.answers.item(&self.called(cells)?, (*seed, *index), &beat);
-                Ok((source, joined(ptx)))
+                let (source, ptx, deadly) = self.answers.item(&self.called(cells)?, (*seed, *index), &beat);
+                Ok((source, joined(ptx), deadly))
             }
         }
+    }
+
+    /// The claim that the compiler dies of a program. Two compilers do not die together.
+    fn crashed(&self, cells: &[Cell], source: &Source, why: &Abstention) -> Option<Claim> {
+        let death = why.death().filter(|_| !self.mixes())?;
+        Some(super::crash(self.about.name, &cells.first()?.to_string(), print(source), &death))
     }
 
     /// Whether one of the cells breaks a rule alone.
@@ -242,10 +261,10 @@ impl Sources {
             command: [vec![cell.kind.command().to_owned()], cell.kind.arguments(&options)].concat().join(" "),
             text,
             names: NAMES.to_owned(),
-            unasked: now.as_ref().err().map(ToString::to_string),
-            ptx: now.ok().or_else(|| then(&claim.program)),
+            ptx: now.as_ref().ok().cloned().or_else(|| then(&claim.program)),
             ..Unit::default()
         }
+        .without(now.as_ref().err())
     }
 
     fn claim(&self, found: &Found, cells: &[Cell], models: &Models) -> Option<Claim> {
@@ -419,6 +438,13 @@ impl refine::Sources for Sources {
         let (all, models): (Vec<&Source>, _) = (sources.iter().collect(), context.models);
         let compiled = self.compiled(&cells, &all, context)?;
         let again = |(source, ptx): (&Source, Result<Threads, Abstention>)| {
+            if claim.verdict == CRASH {
+                return match ptx {
+                    Ok(_) => Ok(None),
+                    Err(why) if why.death().is_none() => Err(why),
+                    Err(why) => Ok(self.crashed(&cells, source, &why).filter(|new| same(new, claim))),
+                };
+            }
             let ptx = ptx?;
             let verdict = judge::judge(source, &ptx, models)?;
             let found = Found { source: source.clone(), ptx: ptx.to_vec(), verdict };

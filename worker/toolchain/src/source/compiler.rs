@@ -1,5 +1,6 @@
 //! One compiler: where it is, which release it is of, and a run of it.
 
+use crate::crash::death;
 use crate::failure::Failure;
 use crate::find::{Candidate, ToolError, Unusable, candidates, environment};
 use crate::run::{Limits, Output, RunError, run};
@@ -11,6 +12,8 @@ use std::process::Command;
 
 /// Most lines of a message that are kept.
 const MAX_LINES: usize = 6;
+/// Most lines that are kept of a compiler that died.
+const MAX_SAID: usize = 64;
 /// Most lines of a text that are refused at once.
 const MAX_REFUSED: usize = 1 << 12;
 /// Most bytes of address space of each process.
@@ -291,6 +294,10 @@ fn judge(out: &Output) -> Result<(), Failure> {
     if first.iter().any(|line| memory.iter().any(|m| line.to_lowercase().contains(m))) {
         return Err(Failure::Memory);
     }
+    if death(out.status, said.iter().copied()).is_some() {
+        let said = said.iter().take(MAX_SAID).map(|l| (*l).to_owned()).collect();
+        return Err(Failure::Crashed { status: out.status, said });
+    }
     // `nvcc` names every line that it refuses.
     let lines: Vec<String> =
         said.iter().filter(|l| l.contains("): error")).take(MAX_REFUSED).map(|l| (*l).to_owned()).collect();
@@ -333,7 +340,9 @@ mod tests {
         let blamed = [(3, "x.cu(3): error: bad"), (17, "x.cu(17): error: worse")];
         assert_eq!(two.blamed_lines(), blamed.into());
         assert!(matches!(end(1 << 8, "std::bad_alloc"), Err(Failure::Memory)));
-        assert!(matches!(end(11, ""), Err(Failure::Crashed { .. })));
+        assert_eq!(end(11, "").unwrap_err().death().as_deref(), Some("signal 11"));
+        assert!(end(139 << 8, "'cicc' died due to signal 11").unwrap_err().death().is_some());
+        assert!(end(9, "").unwrap_err().death().is_none());
         assert!(Failure::Target(Vec::new()).of_the_call() && !Failure::Memory.of_the_call());
     }
 

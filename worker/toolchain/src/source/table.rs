@@ -93,6 +93,8 @@ impl Table {
     pub fn refusal(&self, forms: &Forms) -> Option<Failure> {
         let blind = self.rows.values().all(|(_, refusal)| refusal.is_some());
         forms.iter().find_map(|(name, one)| match self.rows.get(&self.key(one)) {
+            // A text with a form of which the compiler dies shows that itself.
+            Some((_, Some(words))) if died(words) => None,
             Some((_, Some(words))) if blind => Some(Failure::Refused(vec![words.clone()])),
             Some((_, Some(_))) => Some(Failure::Refused(vec![name.clone()])),
             _ => None,
@@ -102,6 +104,13 @@ impl Table {
     /// In which words the compiler refuses a form.
     pub fn words(&self, form: &Source) -> Option<String> {
         self.rows.get(&self.key(form)).and_then(|row| row.1.clone())
+    }
+
+    /// The first of these forms of which the compiler dies, as it seemed when it was asked.
+    pub fn deadly<'f>(&self, forms: &'f Forms) -> Option<&'f Source> {
+        let dies =
+            |one: &&Source| matches!(self.rows.get(&self.key(one)), Some((_, Some(words))) if died(words));
+        forms.values().find(dies)
     }
 
     fn key(&self, form: &Source) -> u64 {
@@ -124,6 +133,11 @@ impl Table {
         // A table that is not kept is made again.
         drop(write());
     }
+}
+
+/// Whether these words are those of a compiler that ended as none should ([`Failure::Crashed`]).
+fn died(words: &str) -> bool {
+    ["signal: ", "exit status: "].iter().any(|start| words.starts_with(start))
 }
 
 /// The user's folder for tables.

@@ -5,6 +5,7 @@
 //! command line, 2 an unknown target, 3 not bytecode or not verified, 5 not compiled.
 
 use super::bay::{ASSEMBLER, Bay, PTX};
+use crate::crash::death;
 use crate::failure::Failure;
 use crate::find::{ToolError, Unusable, candidates, environment, first};
 use crate::run::{Limits, Output, RunError, run};
@@ -18,6 +19,8 @@ use std::sync::Arc;
 
 /// Most lines of a refusal that are kept.
 const MAX_LINES: usize = 8;
+/// Most lines that are kept of a compiler that died.
+const MAX_SAID: usize = 64;
 /// Most bytes of address space of each process.
 const MAX_MEMORY: u64 = 8 << 30;
 /// Most bytes of PTX that are read.
@@ -171,12 +174,14 @@ fn judge(out: &Output) -> Result<(), Failure> {
         return Ok(());
     }
     let said = out.stderr.lines().chain(out.stdout.lines()).map(str::trim).filter(|l| !l.is_empty());
-    let lines: Vec<String> = said.take(MAX_LINES).map(str::to_owned).collect();
+    let died = death(out.status, said.clone()).is_some();
+    let lines: Vec<String> = said.take(if died { MAX_SAID } else { MAX_LINES }).map(str::to_owned).collect();
     let memory = ["out of memory", "bad_alloc", "Cannot allocate memory", "allocation failed"];
     if lines.iter().any(|line| memory.iter().any(|m| line.to_lowercase().contains(&m.to_lowercase()))) {
         return Err(Failure::Memory);
     }
     Err(match out.status.code() {
+        _ if died => Failure::Crashed { status: out.status, said: lines },
         Some(1) => Failure::Usage(lines),
         Some(2) => Failure::Target(lines),
         Some(3) => Failure::Refused(lines),
@@ -202,7 +207,11 @@ mod tests {
         assert!(matches!(end(3 << 8, "error: x\n\nerror: y"), Err(Failure::Refused(l)) if l.len() == 2));
         assert!(matches!(end(5 << 8, ""), Err(Failure::Compile(_))));
         assert!(matches!(end(5 << 8, "LLVM ERROR: out of memory"), Err(Failure::Memory)));
-        assert!(matches!(end(11, ""), Err(Failure::Crashed { .. })));
+        assert_eq!(end(11, "").unwrap_err().death().as_deref(), Some("signal 11"));
+        assert_eq!(
+            end(5 << 8, "internal error: x").unwrap_err().death().as_deref(),
+            Some("internal error: x")
+        );
         assert!(Failure::Target(Vec::new()).of_the_call() && !Failure::Memory.of_the_call());
     }
 }
