@@ -15,6 +15,16 @@ pub(super) fn mib(name: &str) -> String {
     memory(name).map_or_else(|| "-".to_owned(), |m| m.to_string())
 }
 
+/// Processor time of this process, and of its children that have ended, in seconds: fields 14 to 17 of `/proc/self/stat`, in
+/// hundredths (`USER_HZ`).
+pub(super) fn processor_time() -> Result<(f64, f64)> {
+    let stat = std::fs::read_to_string("/proc/self/stat").context("cannot read the processor time")?;
+    let rest = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect::<Vec<_>>());
+    let ticks = |n: usize| rest.as_ref()?.get(n)?.parse::<u32>().ok();
+    let of = |n: usize| f64::from(ticks(n).unwrap_or(0) + ticks(n + 1).unwrap_or(0)) / 100.0;
+    Ok((of(11), of(13)))
+}
+
 /// Resets the kernel's peak of memory. If that fails, the peak is that of the process so far.
 pub(super) fn forget_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");

@@ -4,6 +4,7 @@
 //! time of whole processes, less what the same process takes for the least size of the family, so that neither reading a
 //! model nor compiling C counts. Where the numbers of executions differ, the run is a finding.
 
+use crate::cost;
 use anyhow::{Context, Result, bail, ensure};
 use moire_console::exit;
 use moire_generate::families::{FAMILIES, Family};
@@ -247,28 +248,16 @@ impl InC<'_> {
     }
 }
 
-/// Processor time of the children that have ended, in seconds: fields 16 and 17 of `/proc/self/stat`, in hundredths (`USER_HZ`).
-pub(super) fn children() -> Result<f64> {
-    let stat =
-        std::fs::read_to_string("/proc/self/stat").context("cannot read the time that children took")?;
-    let fields = stat
-        .rsplit_once(')')
-        .map(|(_, rest)| rest.split_whitespace().collect::<Vec<_>>())
-        .unwrap_or_default();
-    let ticks = |n: usize| fields.get(n).and_then(|f| f.parse::<u32>().ok()).unwrap_or(0);
-    Ok(f64::from(ticks(13) + ticks(14)) / 100.0)
-}
-
 /// Runs a command to its end: what it printed, and its seconds of processor time.
 fn timed(command: &mut Command) -> Result<(String, f64)> {
-    let before = children()?;
+    let before = cost::processor_time()?.1;
     let ran = command
         .stdin(Stdio::null())
         .output()
         .with_context(|| format!("cannot start {:?}", command.get_program()))?;
     let said = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
     ensure!(ran.status.success(), "{command:?} ended with {}:\n{}", ran.status, said.trim_end());
-    Ok((said, children()? - before))
+    Ok((said, cost::processor_time()?.1 - before))
 }
 
 fn ours(family: &Family, size: usize) -> Result<Took> {

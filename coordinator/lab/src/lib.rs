@@ -9,6 +9,7 @@
 extern crate moire_console;
 
 mod attacks;
+mod campaign;
 mod census;
 mod chaos;
 mod cluster;
@@ -45,6 +46,8 @@ pub struct Bench {
 enum Trial {
     /// Attack a coordinator with hostile workers and clients, which must not harm the honest ones
     Attacks(attacks::Attacks),
+    /// Measure how many programs a campaign of each stream judges in a second of processor time
+    Campaign(campaign::Campaign),
     /// Compare the book of instructions with a census of ptxas, form by form, or with an installed ptxas
     Census(census::Census),
     /// Kill campaigns at random moments: nothing acknowledged may be lost, the digest may not change
@@ -90,6 +93,7 @@ enum Trial {
 pub fn run(bench: &Bench) -> Result<u8> {
     match &bench.trial {
         Trial::Attacks(args) => attacks::run(args),
+        Trial::Campaign(args) => campaign::run(args),
         Trial::Census(args) => census::run(args),
         Trial::Chaos(args) => chaos::run(args),
         Trial::Cluster(args) => cluster::run(args),

@@ -114,7 +114,7 @@ impl Abstention {
         Self::Unusable("more than 32 instructions, of which one program in 16 is enumerated");
 
     /// The stream drew an equal program shortly before.
-    pub(super) const REPEATED: Self = Self::Unusable("repeats a program shortly before it in its stream");
+    pub const REPEATED: Self = Self::Unusable("repeats a program shortly before it in its stream");
 
     /// The job was cancelled, and nobody waits for its answer.
     pub(super) const CANCELLED: Self = Self::Unusable("cancelled");

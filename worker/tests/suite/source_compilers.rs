@@ -206,7 +206,7 @@ fn a_batch_is_cut_until_the_program_to_blame_is_alone() {
     let good = parse(MESSAGE).expect("reads");
     let bad = parse(&MESSAGE.replace("release", "seq_cst")).expect("reads");
     let all = [&good, &good, &bad, &good, &good];
-    let answers = compile(&compiler, &all, &compiler.usual(), 64);
+    let answers = compile(&compiler, &all, &compiler.usual(), 64, &|| {});
     // The same compiler, but it names the kernel.
     let naming = stand_in(
         folder.path(),
@@ -216,7 +216,7 @@ fn a_batch_is_cut_until_the_program_to_blame_is_alone() {
             "echo 'LLVM ERROR: no' >&2; grep -B9 seq_cst module.ll | sed -n 's/^define.*@\\([a-z0-9_]*\\).*/In function: \\1/p' | tail -1 >&2",
         ),
     );
-    let named = compile(&naming, &all, &naming.usual(), 64);
+    let named = compile(&naming, &all, &naming.usual(), 64, &|| {});
     let sides =
         |all: &[Result<Vec<String>, Arc<Failure>>]| all.iter().map(|a| a.clone().ok()).collect::<Vec<_>>();
     assert_eq!(sides(&named), sides(&answers));

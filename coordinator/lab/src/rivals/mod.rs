@@ -10,7 +10,7 @@ mod expected;
 mod sentryward;
 mod tirx;
 
-use crate::genmc::children;
+use crate::cost;
 use crate::mutants::below;
 use crate::process::Process;
 use anyhow::{Context, Result};
@@ -114,7 +114,7 @@ fn word(said: &Said) -> String {
 
 /// Runs a command for this long: its exit code and lines, if it ended, and its processor time.
 fn timed(command: Command, budget: Duration) -> Result<(Option<(u8, Vec<String>)>, f64)> {
-    let before = children()?;
+    let before = cost::processor_time()?.1;
     let mut process = Process::run(command)?;
     let ended = if process.over(Instant::now() + budget)? {
         let ended = process.wait()?;
@@ -124,7 +124,7 @@ fn timed(command: Command, budget: Duration) -> Result<(Option<(u8, Vec<String>)
         drop(process.kill()?);
         None
     };
-    Ok((ended, children()? - before))
+    Ok((ended, cost::processor_time()?.1 - before))
 }
 
 /// What `moire check FILE` says, and the first launch that it is about.

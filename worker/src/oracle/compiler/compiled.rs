@@ -20,18 +20,23 @@ pub(super) fn item(
     batches: &Batches,
     compiler: &Tileiras,
     cell: &Cell,
-    seed: u64,
-    index: u64,
+    (seed, index): (u64, u64),
+    beat: &dyn Fn(),
 ) -> (TileDraw, Ptx) {
     batches.item(SIZE, cell, (seed, index), |indices| {
         let drawn: Vec<TileDraw> = indices.map(|i| tile_seed(seed, i)).collect();
-        let texts = compile(compiler, cell, drawn.iter().map(|d| d.module.functions[0].clone()));
+        let texts = compile(compiler, cell, drawn.iter().map(|d| d.module.functions[0].clone()), beat);
         drawn.into_iter().zip(texts).collect()
     })
 }
 
 /// PTX of each kernel.
-pub(super) fn compile(compiler: &Tileiras, cell: &Cell, kernels: impl Iterator<Item = Function>) -> Vec<Ptx> {
+pub(super) fn compile(
+    compiler: &Tileiras,
+    cell: &Cell,
+    kernels: impl Iterator<Item = Function>,
+    beat: &dyn Fn(),
+) -> Vec<Ptx> {
     let kernels: Vec<Function> = kernels.collect();
     let plan = CompileOptions {
         target: cell.target.clone(),
@@ -39,5 +44,5 @@ pub(super) fn compile(compiler: &Tileiras, cell: &Cell, kernels: impl Iterator<I
         version: compiler.bytecode(),
         size: SIZE,
     };
-    batch::compile(compiler, &kernels, &plan)
+    batch::compile(compiler, &kernels, &plan, beat)
 }

@@ -89,7 +89,8 @@ impl Compiler {
     fn cell(&self, spec: &str, case: &mut Case<'_>) -> Result<Option<Claim>, Abstention> {
         let cell = Cell::of(spec)?;
         let tool = self.tool(&cell)?;
-        let compiled = self.compiled(&case.item.source, tool, &cell);
+        let beat = || case.context.cancel.tick();
+        let compiled = self.compiled(&case.item.source, (tool, &cell), &beat);
         let (draw, ptx) = compiled.map_err(|why| why.at("rejected"))?;
         if let Some(claim) = crashed(&draw, &ptx, &cell.spec(tool)) {
             return Ok(Some(claim));
@@ -110,7 +111,9 @@ impl Compiler {
     fn shown(&self, claim: &Claim, context: Context<'_>) -> Result<Evidence, Abstention> {
         let ((module, launch), cell) = (read(&claim.program)?, named_cell(claim)?);
         let kernel = module.functions.first().cloned().ok_or(NO_KERNEL)?;
-        let compiled = |tool| compiled::compile(tool, &cell, [kernel].into_iter()).pop().ok_or(NO_KERNEL);
+        let beat = || context.cancel.tick();
+        let compiled =
+            |tool| compiled::compile(tool, &cell, [kernel].into_iter(), &beat).pop().ok_or(NO_KERNEL);
         let ptx = self.tool(&cell).map_err(Abstention::from).and_then(|tool| Ok(compiled(tool)??));
         let mut evidence = Evidence { model: judge::WEAKEST.to_owned(), ..Evidence::default() };
         if let Ok(ptx) = &ptx {
@@ -146,14 +149,20 @@ impl Compiler {
         .without(ptx.as_ref().err())
     }
 
-    fn compiled(&self, source: &Source, tool: &Tileiras, cell: &Cell) -> Result<(TileDraw, Ptx), Abstention> {
+    fn compiled(
+        &self,
+        source: &Source,
+        (tool, cell): (&Tileiras, &Cell),
+        beat: &dyn Fn(),
+    ) -> Result<(TileDraw, Ptx), Abstention> {
         match source {
             Source::Generated { seed, index, .. } => {
-                Ok(compiled::item(&self.batches, tool, cell, *seed, *index))
+                Ok(compiled::item(&self.batches, tool, cell, (*seed, *index), beat))
             }
             Source::Text(text) => {
                 let (module, launch) = read(text)?;
-                let ptx = compiled::compile(tool, cell, module.functions.first().cloned().into_iter()).pop();
+                let kernel = module.functions.first().cloned().into_iter();
+                let ptx = compiled::compile(tool, cell, kernel, beat).pop();
                 Ok((TileDraw { module, launch, safe: false }, ptx.ok_or(NO_KERNEL)?))
             }
         }
@@ -239,8 +248,13 @@ impl refine::Sources for Compiler {
     ) -> Result<Vec<Result<Option<Claim>, Abstention>>, Abstention> {
         let cell = named_cell(claim)?;
         let tool = self.tool(&cell)?;
-        let texts =
-            compiled::compile(tool, &cell, kernels.iter().filter_map(|k| k.0.functions.first().cloned()));
+        let beat = || context.cancel.tick();
+        let texts = compiled::compile(
+            tool,
+            &cell,
+            kernels.iter().filter_map(|k| k.0.functions.first().cloned()),
+            &beat,
+        );
         let again = |((module, launch), ptx): (Kernel, Ptx)| {
             let draw = TileDraw { module, launch, safe: false };
             if claim.verdict == CRASH && (ptx.is_ok() || crashed(&draw, &ptx, "").is_some()) {

@@ -95,7 +95,7 @@ impl Answers {
         drop(table);
         let fit: Vec<&Source> =
             sources.iter().zip(&refusals).filter(|(_, why)| why.is_none()).map(|(s, _)| *s).collect();
-        let mut made = batch::compile(by.0, &fit, &by.1.options(by.0), SIZE).into_iter();
+        let mut made = batch::compile(by.0, &fit, &by.1.options(by.0), SIZE, beat).into_iter();
         let answer = |refusal: Option<Failure>| match refusal {
             Some(why) => Err(Arc::new(why)),
             None => made.next().map_or_else(

@@ -15,16 +15,18 @@ use std::sync::Arc;
 /// The PTX of a program: a module for each thread.
 pub type Threads = Vec<String>;
 
-/// Compiles each program; answers are in the order of the programs. `size` is the most programs of one text.
+/// Compiles each program; answers are in the order of the programs. `size` is the most programs of one text. `beat` is called
+/// before each run of the compiler.
 pub fn compile(
     compiler: &Compiler,
     programs: &[&Source],
     options: &Options,
     size: usize,
+    beat: &dyn Fn(),
 ) -> Vec<Result<Threads, Arc<Failure>>> {
     let mut out = Vec::new();
     for part in programs.chunks(size.max(1)) {
-        batch(compiler, part, options, &mut out);
+        batch(compiler, part, (options, beat), &mut out);
     }
     out
 }
@@ -32,10 +34,11 @@ pub fn compile(
 fn batch(
     compiler: &Compiler,
     part: &[&Source],
-    options: &Options,
+    how: (&Options, &dyn Fn()),
     out: &mut Vec<Result<Threads, Arc<Failure>>>,
 ) {
-    let compiled = compiler.compile(&compiler.kind().text(part), options);
+    how.1();
+    let compiled = compiler.compile(&compiler.kind().text(part), how.0);
     let failure = match compiled {
         Ok(ptx) => match taken(&ptx, part) {
             Some(all) => {
@@ -57,7 +60,7 @@ fn batch(
             (0..part.len()).filter(|n| !blamed.contains_key(n)).map(|n| part[n]).collect();
         let mut answers = Vec::new();
         if !rest.is_empty() {
-            batch(compiler, &rest, options, &mut answers);
+            batch(compiler, &rest, how, &mut answers);
         }
         let mut answers = answers.into_iter();
         let answer = |n: usize| match blamed.get(&n) {
@@ -68,8 +71,8 @@ fn batch(
         return;
     }
     let (one, other) = part.split_at(part.len() / 2);
-    batch(compiler, one, options, out);
-    batch(compiler, other, options, out);
+    batch(compiler, one, how, out);
+    batch(compiler, other, how, out);
 }
 
 /// The programs that the compiler blames, by position, and what it says.

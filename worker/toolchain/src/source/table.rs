@@ -71,9 +71,8 @@ impl Table {
     fn ask(&mut self, forms: &Forms, beat: &dyn Fn()) {
         let all: Vec<(&String, &Source)> = forms.iter().collect();
         for some in all.chunks(TOGETHER) {
-            beat();
             let programs: Vec<&Source> = some.iter().map(|(_, one)| *one).collect();
-            let answers = batch::compile(&self.compiler, &programs, &self.options, TOGETHER);
+            let answers = batch::compile(&self.compiler, &programs, &self.options, TOGETHER, beat);
             for ((name, one), answer) in some.iter().zip(answers) {
                 let refusal = match answer.as_ref().map_err(AsRef::as_ref) {
                     Ok(_) => None,

@@ -43,18 +43,20 @@ pub struct Assembled {
     pub machine: Vec<String>,
 }
 
-/// Compiles each kernel to PTX, as its own module; answers are in the order of the kernels.
+/// Compiles each kernel to PTX, as its own module; answers are in the order of the kernels. `beat` is called before each run of
+/// the compiler.
 pub fn compile(
     compiler: &Tileiras,
     kernels: &[Function],
     plan: &CompileOptions,
+    beat: &dyn Fn(),
 ) -> Vec<Result<String, Unanswered>> {
     let taken = |compiled: &Compiled, part: &[Function]| {
         let one =
             |(i, function): (usize, &Function)| Some(renamed(entry(&compiled.ptx, &name(i))?, i, function));
         part.iter().enumerate().map(one).collect()
     };
-    all(compiler, kernels, plan, (Stage::Ptx, &taken))
+    all(compiler, kernels, (plan, beat), (Stage::Ptx, &taken))
 }
 
 /// Compiles each kernel to PTX and machine code; answers are in the order of the kernels.
@@ -72,7 +74,7 @@ pub fn assemble(
         };
         part.iter().enumerate().map(one).collect()
     };
-    all(compiler, kernels, plan, (Stage::Object, &taken))
+    all(compiler, kernels, (plan, &|| {}), (Stage::Object, &taken))
 }
 
 fn renamed(text: String, i: usize, function: &Function) -> String {
@@ -85,12 +87,12 @@ type Take<'t, T> = (Stage, &'t dyn Fn(&Compiled, &[Function]) -> Option<Vec<T>>)
 fn all<T>(
     compiler: &Tileiras,
     kernels: &[Function],
-    plan: &CompileOptions,
+    how: (&CompileOptions, &dyn Fn()),
     take: Take<'_, T>,
 ) -> Vec<Result<T, Unanswered>> {
     let mut out = Vec::new();
-    for part in kernels.chunks(plan.size.clamp(1, FUNCTIONS)) {
-        batch(compiler, part, plan, take, &mut out);
+    for part in kernels.chunks(how.0.size.clamp(1, FUNCTIONS)) {
+        batch(compiler, part, how, take, &mut out);
     }
     out
 }
@@ -98,10 +100,11 @@ fn all<T>(
 fn batch<T>(
     compiler: &Tileiras,
     part: &[Function],
-    plan: &CompileOptions,
+    (plan, beat): (&CompileOptions, &dyn Fn()),
     take: Take<'_, T>,
     out: &mut Vec<Result<T, Unanswered>>,
 ) {
+    beat();
     let functions: Vec<Function> =
         (0..).zip(part).map(|(i, function)| Function { name: name(i), ..function.clone() }).collect();
     let module = Module { name: String::new(), functions };
@@ -124,8 +127,8 @@ fn batch<T>(
         return;
     }
     let (one, other) = part.split_at(part.len() / 2);
-    batch(compiler, one, plan, take, out);
-    batch(compiler, other, plan, take, out);
+    batch(compiler, one, (plan, beat), take, out);
+    batch(compiler, other, (plan, beat), take, out);
 }
 
 /// The name of a kernel in a file. It is part of no other word.

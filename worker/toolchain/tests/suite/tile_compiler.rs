@@ -152,8 +152,8 @@ fn a_batch_answers_as_each_kernel_alone() {
     let orders = ["weak", "weak device", "relaxed sys", "release device", "release"];
     let texts: Vec<String> = orders.iter().enumerate().map(|(i, o)| small(&format!("k{i}"), o)).collect();
     let all: Vec<Function> = texts.iter().flat_map(|t| parse(t).unwrap().functions).collect();
-    let together = compile(&tool, &all, &plan(16));
-    let alone = compile(&tool, &all, &plan(1));
+    let together = compile(&tool, &all, &plan(16), &|| {});
+    let alone = compile(&tool, &all, &plan(1), &|| {});
     // Labels hold the number of the kernel in its file.
     let plain = |answer: &Result<String, Unanswered>| match answer {
         Ok(text) => {
@@ -183,7 +183,7 @@ fn published_kernels_compile_and_their_ptx_is_read() {
         }
     }
     assert_eq!(all.len(), 30);
-    for (kernel, text) in all.iter().zip(compile(&tool, &all, &plan(30))) {
+    for (kernel, text) in all.iter().zip(compile(&tool, &all, &plan(30), &|| {})) {
         let text = text.unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
         let module = ptx::parse(&text).unwrap_or_else(|e| panic!("{}: {e}\n{text}", kernel.name));
         assert_eq!(module.kernels.len(), 1);

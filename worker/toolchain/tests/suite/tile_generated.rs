@@ -16,7 +16,7 @@ fn random_kernels_are_compiled() {
     let draws: Vec<_> = (0..120).map(|index| tile_seed(14, index)).collect();
     let kernels: Vec<Function> = draws.iter().flat_map(|d| d.module.functions.clone()).collect();
     let mut threads: BTreeMap<Option<[u32; 3]>, usize> = BTreeMap::new();
-    for (draw, answer) in draws.iter().zip(compile(&tool, &kernels, &plan)) {
+    for (draw, answer) in draws.iter().zip(compile(&tool, &kernels, &plan, &|| {})) {
         let text = answer.unwrap_or_else(|e| panic!("{e}\n{}", tile::print(&draw.module)));
         let module = ptx::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
         assert_eq!(module.kernels.len(), 1, "{text}");
