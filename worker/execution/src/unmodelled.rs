@@ -46,9 +46,9 @@ fn awaits_later(program: &Program) -> Option<(String, u32)> {
             continue;
         }
         let written: Vec<_> = behind.flat_map(|t| &t.body).filter_map(|i| written(program, &i.op)).collect();
-        let loops = (0..).zip(&thread.body).filter_map(|(at, i): (usize, &Instr)| match i.op {
-            Op::Bra { target } if target <= at => Some(&thread.body[target..at]),
-            _ => None,
+        let loops = (0..).zip(&thread.body).filter_map(|(at, i): (usize, &Instr)| {
+            let Op::Bra { target } = i.op else { return None };
+            thread.body.get(target..at)
         });
         let reads = loops.flatten().filter(|i| !matches!(i.op.access(), None | Some(Access::Store(_))));
         let found = reads.into_iter().find(|i| written.iter().any(|w| meets(*w, object(program, &i.op))));
@@ -61,10 +61,8 @@ fn awaits_later(program: &Program) -> Option<(String, u32)> {
 
 /// The object that an instruction accesses; none if that is not known.
 fn object(program: &Program, op: &Op) -> Option<ObjectId> {
-    match op.place()?.1.base {
-        Operand::Address(symbol) => Some(program.symbols.get(symbol.index())?.object),
-        _ => None,
-    }
+    let Operand::Address(symbol) = op.place()?.1.base else { return None };
+    Some(program.symbols.get(symbol.index())?.object)
 }
 
 /// The object that an instruction writes, if it writes memory.
