@@ -28,6 +28,7 @@ Work with findings:                         moire findings list
   replay       Run a finding again, from a file, an id or a printed line
   minimize     Make a program or finding smaller while the same rule stays broken
   bisect       Which switch, version or release decides a finding
+  certify      What compilers make of each atomic operation, and whether it is sound
   report       A report on the findings of a store or coordinator
 
 Run a fleet:                                moire serve, then moire work

@@ -18,7 +18,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
 
 /// The settings of a campaign.
 #[derive(Clone, Debug)]
@@ -197,16 +196,20 @@ pub fn run(settings: &Settings, announce: Announce, progress: &mut dyn FnMut(&To
     Ok(totals)
 }
 
+/// The time after which a worker that lost its coordinator comes back.
+const AGAIN: Duration = Duration::from_millis(500);
+
 /// Starts workers of one thread each for the coordinator at `addr`, in this process. One whose lease made no progress is given up
 /// by the coordinator, and comes back.
 pub fn workers<E: Engine + 'static>(addr: SocketAddr, engine: &Arc<E>, workers: usize) {
     for n in 0..workers.max(1) {
         let options = moire_worker::Options { name: format!("local-{n}"), threads: 1 };
-        let engine = Arc::clone(engine);
+        let engine: Arc<dyn Engine> = Arc::<E>::clone(engine);
         tokio::spawn(async move {
-            let (_never, stop) = watch::channel(());
-            if let Err(error) = moire_worker::stay(&addr.into(), engine, options, stop).await {
+            // Until the runtime ends, after the coordinator.
+            while let Err(error) = moire_worker::work(addr, Arc::clone(&engine), options.clone()).await {
                 tracing::debug!(%error, "worker ended");
+                tokio::time::sleep(AGAIN).await;
             }
         });
     }

@@ -6,7 +6,7 @@
 
 use super::access::Piece;
 use super::event::{Refusal, UNKNOWN};
-use super::pairs::{Events, one};
+use super::pairs::{EVENTS, Events, one};
 use super::state::{Before, Runner, State};
 use super::tags::{bit, load_tags, store_tags};
 use moire_cat::vocabulary::sets;
@@ -142,6 +142,10 @@ fn tile_perform(
             results.extend(element.dst.map(|dst| (dst, (padding, deps))));
             continue;
         };
+        // An element has two events at most.
+        if s.events.len() + 2 > EVENTS {
+            return Err(Refusal::TooMany("events of a thread"));
+        }
         let content = values.get(n).map(Vec::as_slice);
         let seen = tile_element(run, s, access, active, wait, content)?;
         let deps = seen.1 | active.exists | padded;

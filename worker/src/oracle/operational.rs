@@ -14,6 +14,7 @@ use crate::agreement::{Agreement, Kinds, compare_planted, drawn_mutant};
 use crate::direction::Direction;
 use crate::job::{Claim, Source};
 use moire_cat::Model;
+use moire_explore::Limits;
 use moire_generate::Profile;
 use moire_operate::Planted;
 use moire_program::ir::Program;
@@ -25,6 +26,8 @@ const OPERATIONAL: About =
     About { name: "operational", takes: Takes::Programs, by_default: true, under_models: true, tool: None };
 /// The readings under which programs are compared.
 const SPECS: [&str; 2] = ["ptx", "ptx:profile=practice"];
+/// The work of an exploration: a check costs about the square of the number of instructions.
+const WORK: u64 = 1 << 27;
 /// Mutants tried for each item.
 const MUTANTS_TRIED: u64 = 2;
 
@@ -101,7 +104,7 @@ impl Operational {
         context: Context<'_>,
     ) -> Result<Option<Broken>, Abstention> {
         let model: Arc<Model> = context.models.get(spec)?;
-        match compare_planted(program, &model, &limits(), self.0) {
+        match compare_planted(program, &model, &affordable(program), self.0) {
             Agreement::Abstained(why) | Agreement::Undecided(why) => Err(Abstention::Undecided(why)),
             Agreement::Different { operational, explorer } => {
                 let cause = format!(
@@ -115,6 +118,13 @@ impl Operational {
             Agreement::Same | Agreement::Fewer { .. } | Agreement::Broken { .. } => Ok(None),
         }
     }
+}
+
+/// The limits of an exploration that ends long before a lease counts as stuck.
+fn affordable(program: &Program) -> Limits {
+    let size = program.threads.iter().map(|t| t.body.len() as u64).sum::<u64>().max(1);
+    let usual = limits();
+    Limits { checks: usual.checks.min(WORK / (size * size)), ..usual }
 }
 
 fn words(kinds: &Kinds) -> String {
