@@ -1,8 +1,8 @@
 //! `moire bench streams`: what the streams draw. How often each form of the book that engines model is drawn, how many programs
 //! repeat an earlier one, and how many synchronise nothing.
 //!
-//! Contract: forms are those near the census of ptxas that a litmus text may have and that no engine abstains from under `ptx`
-//! or `tile-ir`: an entry of the book, and each word that may stand in it. A form that is never drawn is a gap (exit 10).
+//! Contract: forms are those near the census of ptxas, or near what is drawn, that a litmus text may have and that no engine
+//! abstains from under `ptx` or `tile-ir`: an entry of the book, and each word that may stand in it. A form that is never drawn is a gap (exit 10).
 //! The tables depend on the arguments alone.
 
 mod forms;
@@ -83,7 +83,7 @@ fn drawn(seed: u64, profile: Profile, count: u64, forms: &mut Forms) -> Vec<(Str
 
 /// Prints how many programs have each form, and returns how many forms none has.
 fn told(forms: &Forms) -> Result<usize> {
-    let wanted = modelled()?;
+    let wanted = modelled(forms)?;
     let mut missing = Vec::new();
     println!("\n| instruction | programs | with each word |\n|---|---|---|");
     for (name, words) in &wanted {

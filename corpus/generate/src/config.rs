@@ -115,7 +115,7 @@ impl<'a> Arbitrary<'a> for Knobs {
             fence_percent: *u.choose(&[0, 0, 15, 30])?,
             rmw_percent: *u.choose(&[0, 0, 20, 45])?,
             dependency_percent: *u.choose(&[0, 0, 30, 60])?,
-            await_percent: *u.choose(&[0, 0, 10, 25])?,
+            await_percent: *u.choose(&[0, 10, 10, 25])?,
             proxy_percent: *u.choose(&[0, 0, 0, 0, 30])?,
             barrier_percent: *u.choose(&[0, 0, 60, 90])?,
             mixed_sizes: u.ratio(1u8, 16u8)?,

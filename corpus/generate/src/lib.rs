@@ -21,6 +21,7 @@ pub(crate) mod steps;
 pub mod stream;
 pub mod tensor;
 pub mod tile;
+pub mod words;
 
 pub use bend::bend;
 pub use config::Knobs;

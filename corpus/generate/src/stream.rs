@@ -12,20 +12,26 @@ use arbitrary::Unstructured;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
+use super::idle::synchronises;
 use super::numbers::Choose;
 use super::tile::{self, TileDraw};
+use super::words::reworded;
 use super::{blocks, core, protocol, shapes, source, tensor};
 use moire_program::ir::Program;
 use moire_program::text::scan::closest;
 use moire_program::validate::is_illegal;
 
 /// Name of the streams of programs. A test compares the first programs with a recorded hash: if it fails, raise the number.
-pub const GENERATOR_FINGERPRINT: &str = "ptx-6";
+pub const GENERATOR_FINGERPRINT: &str = "ptx-7";
 
 /// Bytes that a program may consume: three times the most that any program was observed to need.
 const BYTES: usize = 4096;
 /// Most programs drawn to find a valid one.
 const DRAWS: usize = 16;
+/// Programs in which a word of an instruction is replaced, in percent.
+const WORDED: usize = 25;
+/// Programs that synchronise nothing and are kept, in percent.
+const IDLE: usize = 20;
 
 /// The kind of programs in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -150,7 +156,7 @@ const STREAMS: [About; 7] = [
 const MIXED: &[Family] = &[
     Family { name: "core", share: 4, draw: |u| Some(one(core::FAMILIES, u)?.1) },
     Family { name: "tensor", share: 3, draw: |u| Some(one(tensor::FAMILIES, u)?.1) },
-    Family { name: "protocol", share: 1, draw: |u| protocol::Scheme::draw(u).ok()?.protocol().program() },
+    Family { name: "protocol", share: 1, draw: |u| protocol::Scheme::drawn(u).ok()?.program() },
 ];
 
 /// A program of one of the families; none where its text is refused, or the program is.
@@ -161,7 +167,11 @@ fn one(families: &[Family], u: &mut Unstructured<'_>) -> Option<(&'static str, P
         at = at.saturating_sub(f.share);
         here
     })?;
-    (family.draw)(u).filter(|p| !is_illegal(p)).map(|p| (family.name, p))
+    let program = (family.draw)(u)?;
+    let program = if u.chance(WORDED) { reworded(program, u) } else { program };
+    // Most programs that synchronise nothing are drawn again.
+    let kept = |p: &Program, u: &mut Unstructured<'_>| !is_illegal(p) && (synchronises(p) || u.chance(IDLE));
+    kept(&program, u).then_some((family.name, program))
 }
 
 impl Profile {
@@ -245,7 +255,7 @@ impl Stream {
             return None;
         }
         let bytes = filled(&mut self.rng(index));
-        Some(protocol::Scheme::draw(&mut Unstructured::new(&bytes)).ok()?.protocol())
+        protocol::Scheme::drawn(&mut Unstructured::new(&bytes)).ok()
     }
 
     /// The kernel from which the program at `index` is made. None unless the stream is `tile-ir`.

@@ -43,6 +43,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "corpus/generate",
         &[
+            "moire-isa",
             "moire-program",
             "moire-kernel",
             "moire-tile-ir",

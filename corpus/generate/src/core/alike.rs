@@ -2,8 +2,8 @@
 //! exploration apply to.
 
 use crate::numbers::Choose;
+use crate::words::read;
 use moire_program::ir::Program;
-use moire_program::text::{Format, parse};
 use std::fmt::Write;
 
 /// Draws a program. `None` if the drawn text is refused.
@@ -25,7 +25,7 @@ pub fn alike(d: &mut dyn Choose) -> Option<Program> {
         let body = &templates[d.below(templates.len())];
         let _ = writeln!(text, "P{t} (gpu {gpu}, cta {}, warp {t}) {{ {body} }}", cta + 8 * gpu);
     }
-    parse(&text, Format::Native).ok()
+    read(&text)
 }
 
 fn body(d: &mut dyn Choose, most: usize) -> String {

@@ -255,12 +255,19 @@ impl Body<'_> {
                 return Operand::Reg(r);
             }
             let dst = self.register();
-            let op = self.d.pick(&[AluOp::Add, AluOp::Add, AluOp::Sub, AluOp::Mul]);
+            let op = self.arithmetic();
             let b = Operand::Imm(self.d.pick(&[0, 1, 1]));
             self.push(Op::Alu { op, ty: self.knobs.ty, dst, a: Operand::Reg(r), b });
             return Operand::Reg(dst);
         }
         Operand::Imm(self.d.pick(&[1, 1, 1, 2, 3]))
+    }
+
+    fn arithmetic(&mut self) -> AluOp {
+        use AluOp::{Add, And, Div, Max, Min, Mul, Or, Rem, Shl, Shr, Sub, Xor};
+        let all = [Add, Add, Sub, Mul, Div, Rem, And, Or, Xor, Shl, Shr, Min, Max];
+        let known = if self.knobs.style == Style::Wide { all.len() } else { 4 };
+        self.d.pick(&all[..known])
     }
 
     fn address(&mut self, symbol: SymbolId) -> (Address, Ty) {

@@ -1,5 +1,6 @@
 //! Draws the protocols of a stream and their sizes.
 
+use super::dress::dressed;
 use super::{Columns, Gemm, Plan, Protocol};
 use arbitrary::Unstructured;
 
@@ -22,6 +23,12 @@ impl Scheme {
             4..=6 => Scheme::Gemm(Gemm::draw(u)?),
             _ => Scheme::Columns(Columns::draw(u)?),
         })
+    }
+
+    /// Draws a protocol, and what its order does not depend on.
+    pub fn drawn(u: &mut Unstructured<'_>) -> arbitrary::Result<Protocol> {
+        let protocol = Scheme::draw(u)?.protocol();
+        Ok(dressed(protocol, u))
     }
 
     /// The protocol.

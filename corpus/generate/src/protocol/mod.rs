@@ -7,6 +7,7 @@
 
 mod columns;
 mod draw;
+mod dress;
 mod gemm;
 mod mutate;
 mod plan;

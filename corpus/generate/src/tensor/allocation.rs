@@ -2,8 +2,8 @@
 //! after barriers, products of both CTAs, commits to one CTA or both. Parts of correct programs are sometimes left out.
 
 use crate::numbers::Choose;
+use crate::words::read;
 use moire_program::ir::Program;
-use moire_program::text::{Format, parse};
 use std::fmt::Write as _;
 
 struct AllocationText<'d> {
@@ -65,7 +65,7 @@ pub fn allocation(draw: &mut dyn Choose) -> Option<Program> {
         }
         out += "}\n";
     }
-    parse(&out, Format::Native).ok()
+    read(&out)
 }
 
 impl AllocationText<'_> {

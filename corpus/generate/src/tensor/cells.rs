@@ -3,8 +3,8 @@
 //! may be read before its wait, or without one. Waits may be repeated.
 
 use crate::numbers::Choose;
+use crate::words::read;
 use moire_program::ir::Program;
-use moire_program::text::{Format, parse};
 use std::fmt::Write as _;
 
 struct TensorText<'d> {
@@ -48,7 +48,7 @@ pub fn cells(draw: &mut dyn Choose) -> Option<Program> {
         }
         out += "}\n";
     }
-    parse(&out, Format::Native).ok()
+    read(&out)
 }
 
 impl TensorText<'_> {

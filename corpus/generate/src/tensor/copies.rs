@@ -3,8 +3,8 @@
 //! sometimes left out.
 
 use crate::numbers::Choose;
+use crate::words::read;
 use moire_program::ir::Program;
-use moire_program::text::{Format, parse};
 use std::fmt::Write as _;
 
 struct CopiesText<'d> {
@@ -51,7 +51,7 @@ pub fn copies(draw: &mut dyn Choose) -> Option<Program> {
         }
         out += "}\n";
     }
-    parse(&out, Format::Native).ok()
+    read(&out)
 }
 
 impl CopiesText<'_> {
@@ -223,6 +223,7 @@ impl CopiesText<'_> {
             "fence.proxy.async.global;\n",
             "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;\n",
             "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;\n",
+            "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster::read.cta;\n",
             "fence.acq_rel.cluster;\n",
             "fence.release.sync_restrict::shared::cta.cluster;\n",
             "fence.acquire.sync_restrict::shared::cluster.cluster;\n",

@@ -6,13 +6,13 @@
 //! number, and threads stand in the text in any order. They are drawn as text and parsed, which also tests the parser.
 
 use crate::numbers::Choose;
+use crate::words::read;
 use moire_program::ir::Program;
 use moire_program::loops::unroll;
-use moire_program::text::{Format, parse};
 use std::collections::BTreeMap;
 
 /// Most rounds of a program without loops.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 2;
 
 /// What a thread executes: before its loop, in it, and after it. Each text is of one instruction, or of one wait.
 #[derive(Clone, Debug, Default)]
@@ -30,13 +30,13 @@ struct CountingText<'d> {
 
 /// Draws a program in a loop. `None` if the drawn text is refused.
 pub fn looped(draw: &mut dyn Choose) -> Option<Program> {
-    parse(&text(draw), Format::Native).ok()
+    read(&text(draw))
 }
 
 /// Draws a program with a number of rounds. `None` if the drawn text is refused.
 pub fn counting(draw: &mut dyn Choose) -> Option<Program> {
     let program = looped(draw)?;
-    rounds(&program, draw.below(ROUNDS))
+    rounds(&program, 1 + draw.below(ROUNDS))
 }
 
 /// The program with so many rounds of its loop.

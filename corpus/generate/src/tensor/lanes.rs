@@ -4,8 +4,8 @@
 //! They are drawn as text and parsed, which also tests the parser.
 
 use crate::numbers::Choose;
+use crate::words::read;
 use moire_program::ir::Program;
-use moire_program::text::{Format, parse};
 
 /// Draws a program. `None` if the drawn text is refused.
 pub fn lanes(d: &mut dyn Choose) -> Option<Program> {
@@ -29,7 +29,7 @@ pub fn lanes(d: &mut dyn Choose) -> Option<Program> {
         }
         out += "}\n";
     }
-    parse(&out, Format::Native).ok()
+    read(&out)
 }
 
 struct LanesText<'d> {

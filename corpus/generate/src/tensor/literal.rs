@@ -4,12 +4,12 @@
 //! They are drawn as text and parsed, which also tests the parser. Memory is accessed byte by byte: it has few cells.
 
 use crate::numbers::Choose;
+use crate::words::read;
 use moire_program::ir::Program;
-use moire_program::text::{Format, parse};
 
 /// Draws a program. `None` if the drawn text is refused.
 pub(super) fn literal(d: &mut dyn Choose) -> Option<Program> {
-    parse(&text(d), Format::Native).ok()
+    read(&text(d))
 }
 
 fn text(d: &mut dyn Choose) -> String {
@@ -43,8 +43,8 @@ fn text(d: &mut dyn Choose) -> String {
 
 /// The lane's number, predicates of some lanes, and its own and its neighbour's place of each array.
 const PROLOGUE: &str = ".reg lane = %laneid;\nsetp.eq.u32 z, lane, 0;\nsetp.ge.u32 h, lane, 1;\nxor.b64 n, lane, 1;\n\
-                        add.u64 x0, lane, x;\nadd.u64 x1, n, x;\nadd.u64 f0, lane, f;\nadd.u64 f1, n, f;\nmov.u32 r, 0;\n\
-                        setp.eq.u32 q, lane, 1;\n";
+                        mov.u64 xs, x;\nadd.u64 x0, lane, xs;\nadd.u64 x1, n, xs;\nmov.u64 fs, f;\nadd.u64 f0, lane, fs;\n\
+                        add.u64 f1, n, fs;\nmov.u32 r, 0;\nsetp.eq.u32 q, lane, 1;\n";
 
 struct LiteralText<'d> {
     d: &'d mut dyn Choose,

@@ -4,8 +4,8 @@
 //! synchronise once before they use them. Some do not, and some invalidate an object and initialise it again.
 
 use crate::numbers::Choose;
+use crate::words::read;
 use moire_program::ir::Program;
-use moire_program::text::{Format, parse};
 
 struct MbarrierText<'d> {
     d: &'d mut dyn Choose,
@@ -52,7 +52,7 @@ pub fn mbarrier(d: &mut dyn Choose) -> Option<Program> {
         }
         out += "}\n";
     }
-    parse(&out, Format::Native).ok()
+    read(&out)
 }
 
 impl MbarrierText<'_> {
@@ -97,7 +97,7 @@ impl MbarrierText<'_> {
         match kind {
             0..30 => {
                 let scope = self.scope("release");
-                let drop = if self.d.chance(8) { "_drop" } else { "" };
+                let drop = if self.d.chance(15) { "_drop" } else { "" };
                 let many = if self.d.chance(8) { ", 2" } else { "" };
                 if !remote && self.d.chance(20) {
                     self.states[b] = true;
@@ -107,7 +107,8 @@ impl MbarrierText<'_> {
             }
             30..40 => {
                 let scope = self.scope("release");
-                format!("mbarrier.arrive.expect_tx{scope}{space}.b64 _, [{at}], {bytes};\n")
+                let drop = if self.d.chance(20) { "_drop" } else { "" };
+                format!("mbarrier.arrive{drop}.expect_tx{scope}{space}.b64 _, [{at}], {bytes};\n")
             }
             40..52 => format!("mbarrier.complete_tx.relaxed.cluster{space}.b64 [{at}], {bytes};\n"),
             52..56 => format!("mbarrier.expect_tx.relaxed.cta{space}.b64 [{at}], {bytes};\n"),
@@ -115,7 +116,10 @@ impl MbarrierText<'_> {
                 let scope = self.scope("release");
                 format!("mbarrier.arrive{scope}{space}.b64 _, [{at}];\n")
             }
-            56..58 if !remote => format!("mbarrier.arrive.noComplete{space}.b64 s{b}, [{at}], 1;\n"),
+            56..58 if !remote => {
+                let drop = self.d.pick(&["", "_drop"]);
+                format!("mbarrier.arrive{drop}.noComplete{space}.b64 s{b}, [{at}], 1;\n")
+            }
             58..60 => {
                 let again = if self.d.chance(60) { "" } else { "inval" };
                 self.used[b] += 1;

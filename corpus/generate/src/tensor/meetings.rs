@@ -5,12 +5,12 @@
 //! They are drawn as text and parsed, which also tests the parser.
 
 use crate::numbers::Choose;
+use crate::words::read;
 use moire_program::ir::Program;
-use moire_program::text::{Format, parse};
 
 /// Draws a program. `None` if the drawn text is refused.
 pub fn meetings(draw: &mut dyn Choose) -> Option<Program> {
-    parse(&text(draw), Format::Native).ok()
+    read(&text(draw))
 }
 
 fn text(draw: &mut dyn Choose) -> String {
@@ -23,7 +23,7 @@ fn text(draw: &mut dyn Choose) -> String {
     format!(
         "moire \"meetings\"\n.tmem t[32];\n.shared .b8 a[64];\n.shared .b8 x[4];\n.shared .b64 b;\n\
          P (gpu 0, cta 0, warp 0, lanes 0-{}) {{\n.reg lane = %laneid, r0, r1;\nsetp.eq.u32 z, lane, 0;\nmov.u32 e, z;\n\
-         add.u64 x0, lane, x;\n@z mbarrier.init.shared::cta.b64 [b], {count};\nbar.sync 0;\n\
+         mov.u64 xs, x;\nadd.u64 x0, lane, xs;\n@z mbarrier.init.shared::cta.b64 [b], {count};\nbar.sync 0;\n\
          {first}{meeting}{second}{more}}}\nQ (gpu 0, cta 0, warp 1) {{\nbar.sync 0;\n{other}}}\n",
         lanes - 1
     )

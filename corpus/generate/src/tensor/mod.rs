@@ -5,22 +5,31 @@
 //! They are drawn as text, which also tests the reader; a text that it refuses is drawn again.
 
 mod allocation;
+mod boxes;
 mod cells;
 mod copies;
 mod counting;
 mod lanes;
+mod launches;
 mod literal;
+mod matrices;
 mod mbarrier;
 mod meetings;
+mod moves;
+mod pair;
 mod products;
 
 pub use allocation::allocation;
+pub use boxes::boxes;
 pub use cells::cells;
 pub use copies::copies;
 pub use counting::{counting, looped};
 pub use lanes::lanes;
+pub use launches::launches;
+pub use matrices::{kept, matrices};
 pub use mbarrier::mbarrier;
 pub use meetings::meetings;
+pub use moves::moves;
 pub use products::{looped as looped_products, products};
 
 use crate::numbers::Choose;
@@ -33,6 +42,11 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family { name: "allocation", share: 2, draw: |u| allocation(u) },
     Family { name: "copies", share: 3, draw: |u| copies(u) },
     Family { name: "products", share: 1, draw: |u| products(u) },
+    Family { name: "moves", share: 3, draw: |u| moves(u) },
+    Family { name: "matrices", share: 4, draw: |u| matrices(u) },
+    Family { name: "kept", share: 2, draw: |u| kept(u) },
+    Family { name: "boxes", share: 6, draw: |u| boxes(u) },
+    Family { name: "launches", share: 4, draw: |u| launches(u) },
     Family { name: "mbarrier", share: 2, draw: |u| mbarrier(u) },
     Family { name: "counting", share: 2, draw: |u| counting(u) },
     Family { name: "warps", share: 4, draw: |u| warps(u) },

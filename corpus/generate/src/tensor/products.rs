@@ -6,8 +6,8 @@
 
 use super::counting::rounds;
 use crate::numbers::Choose;
+use crate::words::read;
 use moire_program::ir::Program;
-use moire_program::text::{Format, parse};
 
 const FENCE: &str = "wgmma.fence.sync.aligned;\n";
 const COMMIT: &str = "wgmma.commit_group.sync.aligned;\n";
@@ -22,7 +22,7 @@ struct ProductText<'d> {
 
 /// Draws a program in a loop. `None` if the drawn text is refused.
 pub fn looped(draw: &mut dyn Choose) -> Option<Program> {
-    parse(&text(draw), Format::Native).ok()
+    read(&text(draw))
 }
 
 /// Draws a program with one or two rounds. `None` if the drawn text is refused.

@@ -17,7 +17,10 @@ fn shuffle(program: &Program, seed: usize) -> Program {
     let objects = program.objects.len();
     let object = |o: ObjectId| ObjectId(((o.index() + seed) % objects) as u16);
     let symbols = program.symbols.len();
-    let symbol = |s: SymbolId| SymbolId(((s.index() + seed * 3) % symbols) as u16);
+    // A name of several memories stands behind those that declare them.
+    let several = program.symbols.iter().any(|s| !s.multimem.is_empty());
+    let by = if several { 0 } else { seed * 3 };
+    let symbol = |s: SymbolId| SymbolId(((s.index() + by) % symbols) as u16);
     let thread =
         |t: ThreadId| ThreadId(order.iter().position(|&o| o == t.index()).expect("a permutation") as u16);
     let reg = |t: usize, r: Reg| {
@@ -31,6 +34,7 @@ fn shuffle(program: &Program, seed: usize) -> Program {
     for (i, s) in program.symbols.iter().enumerate() {
         let mut s = s.clone();
         s.object = object(s.object);
+        s.multimem.iter_mut().for_each(|o| *o = object(*o));
         s.virt = symbol(s.virt);
         result.symbols[symbol(SymbolId(i as u16)).index()] = s;
     }

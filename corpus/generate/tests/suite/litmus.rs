@@ -60,7 +60,7 @@ fn the_streams_have_not_changed() {
         }
     }
     let hash = hasher.finalize().to_hex();
-    assert_eq!((GENERATOR_FINGERPRINT, &hash.as_str()[..16]), ("ptx-6", "10701f2397d35e2c"));
+    assert_eq!((GENERATOR_FINGERPRINT, &hash.as_str()[..16]), ("ptx-7", "98261e8f198a8dbf"));
 }
 
 #[test]

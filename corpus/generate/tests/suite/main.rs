@@ -8,6 +8,7 @@ mod exhaustive;
 mod litmus;
 mod reduce;
 mod source;
+mod streams;
 mod tile;
 mod tile_text;
 mod validate;

@@ -2,7 +2,7 @@
 
 use moire_generate::{Profile, Stream};
 use moire_program::canon::{canonical, normal};
-use moire_program::ir::{FenceOrder, Op, Program};
+use moire_program::ir::{FenceOrder, Op, Program, Ty};
 use moire_program::reduce::{Limits, minimise, passes, size};
 use moire_program::text::{Format, parse, print};
 
@@ -53,12 +53,12 @@ fn every_pass_makes_some_program_smaller() {
     panic!("never useful: {idle:?}");
 }
 
-/// Store buffering: two threads that each store, fence with `fence.sc`, and load.
+/// Store buffering: two threads that each store an integer, fence with `fence.sc`, and load.
 fn buggy(program: &Program) -> bool {
     let side = |t: &moire_program::ir::Thread| {
         let at = t.body.iter().position(|i| matches!(i.op, Op::Fence { order: FenceOrder::Sc, .. }));
         at.is_some_and(|at| {
-            t.body[..at].iter().any(|i| matches!(i.op, Op::Store { .. }))
+            t.body[..at].iter().any(|i| matches!(i.op, Op::Store { ty, .. } if !matches!(ty, Ty::F(_))))
                 && t.body[at..].iter().any(|i| matches!(i.op, Op::Load { .. }))
         })
     };
@@ -70,8 +70,10 @@ fn one_bug_gives_one_text() {
     let mut texts = std::collections::BTreeMap::new();
     let mut found = 0;
     for index in 0..60_000 {
-        let program = Stream::new(9, Profile::Core).item(index);
-        if !buggy(&program) {
+        // Other families have types that no pass makes equal, and some programs names of other proxies.
+        let (family, program) = Stream::new(9, Profile::Core).drawn(index);
+        let named = program.symbols.len() > program.objects.len();
+        if named || !["random", "shapes"].contains(&family) || !buggy(&program) {
             continue;
         }
         found += 1;
@@ -79,7 +81,10 @@ fn one_bug_gives_one_text() {
         assert!(reduced.complete && buggy(&reduced.program));
         let text = canonical(&reduced.program).text;
         // No pass changes the type of an access.
-        let types = ["s32", "u8", "s64", "b32", "b8", "b64", "u64"];
+        let types = [
+            "bf16x2", "f16x2", "s32", "u8", "s64", "b32", "b8", "b64", "u64", "f32", "f64", "s8", "s16",
+            "u16", "b16",
+        ];
         let text = types.iter().fold(text, |text, ty| text.replace(ty, "u32"));
         *texts.entry(text).or_insert(0) += 1;
         if found == 20 {

@@ -5,7 +5,7 @@ use super::{Pass, tensor, weaken};
 use crate::edit::retarget;
 use crate::ir::{
     Address, AluOp, AtomOp, Condition, Expr, Guard, LoadOrder, Op, Operand, Program, Reg, RmwOrder,
-    StoreOrder, SymbolId, Term, ThreadId,
+    StoreOrder, SymbolId, Term, ThreadId, Ty,
 };
 use crate::registers;
 
@@ -212,14 +212,20 @@ fn drop_dependency(program: &Program) -> Candidates<'_> {
         if let Op::Alu { op: AluOp::Add, a: Operand::Reg(r), .. } = &thread.body[at].op {
             found.push((*r, Operand::Imm(0)));
         }
-        if let Op::Store { src, .. } = &thread.body[at].op {
+        // An integer is no float, and no pair of halves that an update adds.
+        let float = |ty: &Ty| matches!(ty, Ty::F(_));
+        if let Op::Store { src, ty, .. } = &thread.body[at].op
+            && !float(ty)
+        {
             found
                 .extend(src.iter().filter_map(|s| {
                     if let Operand::Reg(r) = s { Some((*r, Operand::Imm(1))) } else { None }
                 }));
         }
-        if let Op::Rmw { a: Operand::Reg(r), .. } | Op::Rmw { b: Some(Operand::Reg(r)), .. } =
+        if let Op::Rmw { a: Operand::Reg(r), ty, .. } | Op::Rmw { b: Some(Operand::Reg(r)), ty, .. } =
             &thread.body[at].op
+            && !float(ty)
+            && !ty.packed()
         {
             found.push((*r, Operand::Imm(1)));
         }

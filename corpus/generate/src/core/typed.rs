@@ -1,0 +1,163 @@
+//! Accesses, updates and arithmetic of every type and length, beside message passing through a flag: in one CTA, in two CTAs of a
+//! cluster, or further apart.
+
+use crate::numbers::Choose;
+use crate::words::read;
+use moire_program::ir::Program;
+
+const MEMORY: &str = ".global .b8 x[32];\n.shared .b8 z[32];\n.global .b32 f;\n";
+const TYPES: [&str; 16] = [
+    "b8", "b16", "b32", "b64", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64", "f16x2",
+    "bf16x2",
+];
+const INTEGERS: [&str; 6] = ["u16", "u32", "u64", "s16", "s32", "s64"];
+
+struct TypedText<'d> {
+    d: &'d mut dyn Choose,
+    /// The threads run in two CTAs.
+    apart: bool,
+    /// These are of one cluster, and one accesses memory of the other.
+    far: bool,
+}
+
+/// Draws a program. `None` if the drawn text is refused.
+pub fn typed(d: &mut dyn Choose) -> Option<Program> {
+    let (apart, cluster) = (d.chance(50), d.chance(60));
+    let mut w = TypedText { d, apart, far: apart && cluster };
+    let second = match (apart, cluster) {
+        (true, true) => "cluster 0, cta 1",
+        (true, false) => "cluster 1, cta 1",
+        (false, _) => "cluster 0, cta 0",
+    };
+    let (mut bodies, mut all) = (Vec::new(), String::new());
+    for t in 0..2 {
+        let mut body = "mov.b64 v, 3;\n".to_owned();
+        if w.far && t == 1 {
+            body += "mapa.shared::cluster.u32 far, z, 0;\n";
+        }
+        body += &w.arithmetic();
+        body += &w.arithmetic();
+        let (one, other) = (w.access(t == 1), w.access(t == 1));
+        body += &match (t, w.d.chance(70)) {
+            (0, true) => format!("{one}st.release.gpu.global.u32 [f], 1;\n{other}"),
+            (_, true) => format!("ld.acquire.gpu.global.u32 g, [f];\n{one}{other}"),
+            _ => format!("{one}fence.acq_rel.gpu;\n{other}"),
+        };
+        bodies.push(body);
+    }
+    for (t, (place, body)) in ["cluster 0, cta 0", second].into_iter().zip(bodies).enumerate() {
+        all += &format!("P{t} (gpu 0, {place}, warp {t}) {{\n{body}}}\n");
+    }
+    read(&format!("moire \"typed\"\n{MEMORY}{all}"))
+}
+
+impl TypedText<'_> {
+    fn place(&mut self, second: bool) -> (&'static str, &'static str) {
+        match self.d.below(4) {
+            0 if !self.apart => ("shared::cta", "[z]"),
+            1 if self.far => ("shared::cluster", if second { "[far]" } else { "[z]" }),
+            _ => ("global", "[x]"),
+        }
+    }
+
+    fn scope(&mut self) -> &'static str {
+        self.d.pick(&["cta", "cluster", "gpu", "gpu", "sys"])
+    }
+
+    fn access(&mut self, second: bool) -> String {
+        let (space, addr) = self.place(second);
+        let scope = self.scope();
+        match self.d.below(6) {
+            0 => {
+                let (vec, ty, n) = self.vector();
+                format!("st.weak.{space}{vec}.{ty} {addr}, {};\n", list("v", n))
+            }
+            1 => {
+                let (vec, ty, n) = self.vector();
+                format!("ld.weak.{space}{vec}.{ty} {}, {addr};\n", list("a", n))
+            }
+            2 => {
+                let (order, ty) = (self.d.pick(&["relaxed", "release"]), self.d.pick(&TYPES));
+                format!("st.{order}.{scope}.{space}.{ty} {addr}, v;\n")
+            }
+            3 => {
+                let (order, ty) = (self.d.pick(&["relaxed", "acquire"]), self.d.pick(&TYPES));
+                format!("ld.{order}.{scope}.{space}.{ty} a, {addr};\n")
+            }
+            4 => {
+                let (order, op) = (self.d.pick(&["relaxed", "acquire", "release", "acq_rel"]), self.update());
+                format!("atom.{order}.{scope}.{space}.{op} a, {addr}, v;\n")
+            }
+            _ => {
+                let (order, op) = (self.d.pick(&["relaxed", "release"]), self.update());
+                format!("red.{order}.{scope}.{space}.{op} {addr}, v;\n")
+            }
+        }
+    }
+
+    /// Words and elements of a vector, or of one element.
+    fn vector(&mut self) -> (&'static str, &'static str, usize) {
+        match self.d.below(3) {
+            0 => (".v2", self.d.pick(&["b8", "u16", "b32", "s64", "f32", "f64"]), 2),
+            1 => self.d.pick(&[
+                (".v4", "u8", 4),
+                (".v4", "b32", 4),
+                (".v4", "f32", 4),
+                (".v4", "b64", 4),
+                (".v8", "b32", 8),
+                (".v8", "f32", 8),
+            ]),
+            _ => ("", self.d.pick(&TYPES), 1),
+        }
+    }
+
+    /// What an update does, and its type.
+    fn update(&mut self) -> &'static str {
+        self.d.pick(&[
+            "add.u32",
+            "add.s32",
+            "add.u64",
+            "add.f32",
+            "add.f64",
+            "add.noftz.f16",
+            "add.noftz.f16x2",
+            "add.noftz.bf16",
+            "add.noftz.bf16x2",
+            "min.s64",
+            "max.u64",
+            "min.s32",
+            "and.b64",
+            "or.b32",
+            "xor.b64",
+            "inc.u32",
+            "dec.u32",
+        ])
+    }
+
+    fn arithmetic(&mut self) -> String {
+        let ty = self.d.pick(&INTEGERS);
+        let bits = self.d.pick(&["b16", "b32", "b64"]);
+        let other = self.d.pick(&["v", "1"]);
+        match self.d.below(6) {
+            0 | 1 => {
+                let op = self.d.pick(&["add", "sub", "mul.lo", "div", "rem", "min", "max", "shr"]);
+                format!("{op}.{ty} v, v, {other};\n")
+            }
+            2 => format!("{}.{bits} v, v, {other};\n", self.d.pick(&["and", "or", "xor", "shl", "shr"])),
+            3 => {
+                let compare = self.d.pick(&["eq", "ne", "lt", "le", "gt", "ge"]);
+                format!("setp.{compare}.{ty} p, v, 1;\nselp.{ty} v, v, 2, p;\n")
+            }
+            4 => format!("selp.{} v, v, v, p;\n", self.d.pick(&["b16", "b32", "b64", "f32", "f64"])),
+            _ => format!(
+                "mov.{} w, v;\n",
+                self.d.pick(&["b16", "b32", "b64", "u32", "s32", "s64", "u64", "f32", "pred"])
+            ),
+        }
+    }
+}
+
+/// One register, or as many in braces.
+fn list(name: &str, n: usize) -> String {
+    if n == 1 { name.to_owned() } else { format!("{{{}}}", vec![name; n].join(", ")) }
+}
