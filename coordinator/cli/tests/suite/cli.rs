@@ -312,8 +312,20 @@ fn the_gpu_lane_runs_on_its_stand_in() {
 fn selfcheck_is_a_function_of_its_seeds() {
     let folder = tempfile::tempdir().unwrap();
     let run = |workers: &str| {
-        let args =
-            ["bench", "selfcheck", "--programs", "40", "--seed", "5", "--model", "ptx", "--workers", workers];
+        let args = [
+            "bench",
+            "selfcheck",
+            "--stream",
+            "core",
+            "--programs",
+            "40",
+            "--seed",
+            "5",
+            "--model",
+            "ptx",
+            "--workers",
+            workers,
+        ];
         let out = moire(folder.path(), &args);
         (out.status.code(), String::from_utf8(out.stdout).unwrap())
     };
