@@ -8,20 +8,33 @@ use crate::releases::{Release, lines, releases, words};
 use anyhow::{Result, anyhow, bail};
 use moire_corpus::Finding;
 use moire_worker::direction::Direction;
-use moire_worker::job::{Cancel, Claim};
+use moire_worker::job::{Cancel, Claim, Engine, Verification};
 use moire_worker::oracle::{CRASH, Evidence, Mistake, Oracles, Unit, mistake};
 use std::fmt::Write;
 
 /// The issue of a claim, as Markdown. `found` is the finding that holds it, where there is one.
 ///
 /// # Errors
-/// The claim is about no compiler, or its text does not read here.
+/// The claim is about no compiler, is no mistake or not reproduced, or its text does not read here.
 pub(crate) fn issue(engine: &Oracles, claim: &Claim, found: Option<&Finding>) -> Result<String> {
     let Some(evidence) = engine.evidence(claim, &Cancel::new()) else {
         bail!("a finding of the oracle {} is about no compiler, so nobody else can mend it", claim.oracle);
     };
+    if !claim.direction.is_bug() {
+        bail!("only some readings of the model forbid it ({}), so it is no mistake to report", claim.verdict);
+    }
+    if let Verification::Refuted(why) = engine.verify(claim, &Cancel::new()) {
+        bail!("not reproduced: {why}");
+    }
     let evidence = evidence.map_err(|why| anyhow!("{why}"))?;
-    let (mistake, releases) = (mistake(&claim.axioms), releases(engine, claim));
+    let mistake = match claim.direction {
+        Direction::Progress => Mistake {
+            title: "the emitted code and the program do not end alike".to_owned(),
+            lost: "One of the two waits for ever where the other ends.".to_owned(),
+        },
+        _ => mistake(&claim.axioms),
+    };
+    let releases = releases(engine, claim);
     let mut out = head(&evidence, claim, &mistake);
     for unit in &evidence.units {
         out += &compiled(unit);
@@ -57,6 +70,9 @@ fn head(evidence: &Evidence, claim: &Claim, mistake: &Mistake) -> String {
             "The program below is valid, and {by} dies of it. It should compile the program, or say why not."
         ),
         Some(end) => format!("The program below cannot end with `{end}`. The PTX that {by} makes of it can."),
+        None if claim.direction == Direction::Progress => {
+            format!("The program below ends. The PTX that {by} makes of it may wait for ever.")
+        }
         None if claim.direction != Direction::Property => format!(
             "The PTX that {by} makes of the program below ends as the program cannot. How it ends was not asked, because the compiler is not here."
         ),
@@ -147,14 +163,21 @@ fn known(all: &[Release]) -> String {
     if let Some(stretch) = words(all) {
         let _ = writeln!(out, "Of the releases that were here: {stretch}.\n");
     }
-    out += "Other releases were asked for their usual target, at the same level of optimisation.\n\n";
+    if all.len() > 1 {
+        out += "Other releases were asked for their usual target, at the same level of optimisation.\n\n";
+    }
     out += &lines(all).into_iter().map(|line| format!("- {line}\n")).collect::<String>();
     out + "\n"
 }
 
 fn origin(claim: &Claim, found: Option<&Finding>) -> String {
     let mut out = "## How it was found\n\n".to_owned();
-    out += "Moiré, a model checker, had the program compiled and explored all executions of the program and of the PTX. ";
+    out += match claim.verdict == CRASH {
+        true => "Moiré, a model checker, had the program compiled. ",
+        false => {
+            "Moiré, a model checker, had the program compiled and explored all executions of the program and of the PTX. "
+        }
+    };
     if let Some(f) = found {
         let p = &f.provenance;
         let _ = write!(

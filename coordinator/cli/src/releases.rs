@@ -9,7 +9,7 @@ use moire_toolchain::source::{Compiler, Kind};
 use moire_toolchain::tile::Tileiras;
 use moire_toolchain::{Ptxas, Version};
 use moire_worker::job::{Cancel, Claim, Engine, Item, Plan, Side, Source, Verification};
-use moire_worker::oracle::{self, Oracles, PTXAS, TILEIRAS};
+use moire_worker::oracle::{self, CRASH, Oracles, PTXAS, TILEIRAS, Takes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -128,6 +128,13 @@ fn makes(engine: &Oracles, claim: &Claim, side: &Side) -> Makes {
         (None, None) if report.engines.is_empty() => Makes::Silent("nothing was judged".to_owned()),
         (None, None) => Makes::Right,
     }
+}
+
+/// The mistake of a compiler in words; `None`: the checks of the claim are those of a model, or of a rule of ours.
+pub(crate) fn mistaken(of: &str, checks: &[Vec<String>]) -> Option<String> {
+    let compiles = oracle::named(of).is_some_and(|a| a.tool.is_some() && a.takes != Takes::Programs);
+    let dies = checks.first().is_some_and(|set| set.as_slice() == [CRASH]);
+    (dies || compiles && !checks.is_empty()).then(|| oracle::mistake(checks).title)
 }
 
 /// `since 15 or before, fixed in 19`; nothing where no release has the mistake.

@@ -4,7 +4,7 @@
 //! asked again. A setting under which it holds decides the finding. Models of the oracles `self`, `model-pair` and
 //! `metamorphic` are tried; the others ask a model of their own, and only their tools are.
 
-use crate::releases::{Makes, Release, releases, words};
+use crate::releases::{Makes, Release, mistaken, releases, words};
 use anyhow::{Result, bail};
 use clap::Args;
 use moire_console::output::OutputFormat;
@@ -100,8 +100,8 @@ pub(crate) fn run(args: &Bisect) -> Result<u8> {
 
 /// What a claim says of its cause: the mistake of a compiler, or the checks that forbid the outcome.
 fn causes(claim: &Claim) -> Vec<String> {
-    if oracle::named(&claim.oracle).is_some_and(|about| about.tool.is_some()) {
-        return vec![format!("the mistake: {}", oracle::mistake(&claim.axioms).title)];
+    if let Some(title) = mistaken(&claim.oracle, &claim.axioms) {
+        return vec![format!("the mistake: {title}")];
     }
     claim.axioms.iter().map(|set| format!("admitted without the checks {}", set.join(" and "))).collect()
 }

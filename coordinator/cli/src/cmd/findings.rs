@@ -1,6 +1,6 @@
 //! `moire findings`: lists, shows, exports and marks the findings of a store on this machine, or of a running coordinator.
 
-use crate::releases::{Release, lines, releases, words};
+use crate::releases::{Release, lines, mistaken, releases, words};
 use crate::remote::StoreOrRemote;
 use crate::{days, issue, line, show};
 use anyhow::{Context, Result, anyhow, bail};
@@ -66,7 +66,11 @@ pub(crate) enum Findings {
 pub(crate) fn show_finding(f: &Finding) -> String {
     let models: Vec<String> = f.models.iter().map(|m| claim::side(m).spec()).collect();
     let axioms: Vec<String> = f.axioms.iter().map(|set| set.join(" + ")).collect();
-    let why = if axioms.is_empty() { String::new() } else { format!(", decided by {}", axioms.join(" or ")) };
+    let why = match mistaken(&f.oracle, &f.axioms) {
+        Some(title) => format!(", {title}"),
+        None if axioms.is_empty() => String::new(),
+        None => format!(", decided by {}", axioms.join(" or ")),
+    };
     let allowed = f.allowed().map(|said| format!("    {said}\n")).unwrap_or_default();
     let lines = f.reduced.lines().filter(|l| !l.trim().is_empty());
     let program: String = lines.map(|l| format!("    {l}\n")).collect();

@@ -19,6 +19,7 @@ mod confined;
 #[cfg(unix)]
 mod deploy;
 mod fleet;
+mod found;
 mod fuzzed;
 mod guide;
 mod kernels;
