@@ -4,6 +4,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, TypedValueParser};
 use moire_cat::Variants;
 use moire_console::input::{File, ModelSpec};
+use moire_verdict::input::is_source;
 use moire_verdict::kernel::has_blocks;
 use std::ffi::OsStr;
 use std::str::FromStr;
@@ -11,8 +12,8 @@ use std::str::FromStr;
 /// Which model, with which switches.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ModelArgs {
-    /// A shipped model or a file that ends in .cat, with switches to set: ptx:Q6=B,Q1=B [default: ptx, and tile-ir for Tile
-    /// IR kernels]
+    /// A shipped model or a file that ends in .cat, with switches to set: ptx:Q6=B,Q1=B [default: ptx, tile-ir for Tile IR
+    /// kernels, and rc11-scoped for source programs]
     #[arg(long, value_name = "NAME[:SWITCH=VALUE,..]", value_parser = Spec, hide_possible_values = true)]
     pub(crate) model: Option<ModelSpec>,
 }
@@ -20,7 +21,11 @@ pub(crate) struct ModelArgs {
 impl ModelArgs {
     /// The name of the model for a file: the one that was asked for, or that of the file's kind.
     pub(crate) fn name(&self, file: &File) -> &str {
-        let usual = if has_blocks(file) { "tile-ir" } else { "ptx" };
+        let usual = match file {
+            file if has_blocks(file) => "tile-ir",
+            file if is_source(&file.bytes) => "rc11-scoped",
+            _ => "ptx",
+        };
         self.model.as_ref().map_or(usual, |m| &m.name)
     }
 

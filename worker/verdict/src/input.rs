@@ -194,6 +194,18 @@ impl File {
     }
 }
 
+/// Whether the text is a source program of a compiler.
+pub fn is_source(bytes: &[u8]) -> bool {
+    str::from_utf8(bytes).is_ok_and(moire_source::text::is_source)
+}
+
+/// A source program, lowered. Its lines are those of its printed text.
+fn lowered(name: &str, text: &str) -> Result<Source> {
+    let source = moire_source::text::parse(text).map_err(|e| anyhow!(Rejected::new(name, text, e.0)))?;
+    let lowered = moire_source::lower::lower(&source).map_err(|why| anyhow!("{name}: {}", why.reason()))?;
+    Ok(Source::new(name, lowered.program, &moire_source::text::print(&source)))
+}
+
 /// Parses the bytes of a program.
 ///
 /// # Errors
@@ -201,6 +213,9 @@ impl File {
 pub fn parse_program(name: &str, bytes: &[u8]) -> Result<Source> {
     let reject = |text: &str, diagnostic: Diagnostic| anyhow!(Rejected::new(name, text, diagnostic));
     let text = decode(bytes).map_err(|e| reject("", e.0))?;
+    if is_source(bytes) {
+        return lowered(name, text);
+    }
     let program = parse(text, Format::detect(name, text)).map_err(|e| reject(text, e.0))?;
     Ok(Source::new(name, program, text))
 }

@@ -372,6 +372,47 @@ fn an_issue_without_the_compiler_says_so() {
 }
 
 #[test]
+fn a_source_program_is_checked_under_its_model() {
+    let alone = Alone::of(&[]);
+    let racy =
+        MESSAGE.replace("store.release.gpu y", "store.relaxed.gpu y").replace("relaxed.gpu x", "plain x");
+    std::fs::write(alone.folder.path().join("racy.src"), racy).unwrap();
+    let asked = format!("{MESSAGE}~exists (P1:r0 == 1 /\\ P1:r1 == 0)\n");
+    std::fs::write(alone.folder.path().join("asked.src"), asked).unwrap();
+    let (code, said) = alone.run(&["check", "asked.src"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.starts_with("asked.src: clean\n  rc11-scoped: ") && said.contains("~exists holds"),
+        "{said}"
+    );
+    let (code, said) = alone.run(&["check", "racy.src"]);
+    assert_eq!((code, said.starts_with("racy.src: undefined\n")), (10, true), "{said}");
+    assert!(
+        said.contains("undefined-race, line 5 of P0 and line 10 of P1\n") && !said.contains("mend"),
+        "{said}"
+    );
+    assert!(
+        said.contains("racy.src: note: lines are those that `moire generate --print text racy.src` prints"),
+        "{said}"
+    );
+    let (_, printed) = alone.run(&["generate", "--print", "text", "racy.src"]);
+    assert_eq!(
+        (printed.lines().nth(4), printed.lines().nth(9)),
+        (Some("  store.plain x, 1;"), Some("  r1 = load.plain x;"))
+    );
+    std::fs::write(alone.folder.path().join("printed.src"), printed).unwrap();
+    assert!(!alone.run(&["check", "printed.src"]).1.contains("note: "));
+    let (code, said) = alone.run(&["check", "mp.src", "--model", "ptx"]);
+    assert_eq!((code, said.starts_with("mp.src: clean\n")), (0, true), "{said}");
+    std::fs::write(
+        alone.folder.path().join("wrong.src"),
+        "source \"x\"\n.global .b32 x;\nP0 { store x, 1; }\n",
+    )
+    .unwrap();
+    assert_eq!(alone.run(&["check", "wrong.src"]).0, 2);
+}
+
+#[test]
 fn a_source_program_is_printed_in_the_languages_of_compilers() {
     let alone = Alone::of(&[]);
     let said = |form: &str| alone.run(&["generate", "--print", form, "mp.src"]);

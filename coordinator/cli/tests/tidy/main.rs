@@ -81,6 +81,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "moire-program",
             "moire-kernel",
             "moire-tile-ir",
+            "moire-source",
             "moire-cat",
             "moire-models",
             "moire-execution",

@@ -8,7 +8,7 @@ use moire_verdict::kernel::{self, Wanted};
 use std::path::{Path, PathBuf};
 
 /// Endings of the files of a folder that are checked.
-const ENDINGS: [&str; 4] = ["litmus", "ptx", "tile", "mlir"];
+const ENDINGS: [&str; 5] = ["litmus", "ptx", "tile", "mlir", "src"];
 /// Most files below a folder.
 const FILES: usize = 1 << 16;
 /// Most folders inside each other.
@@ -46,7 +46,7 @@ pub(super) fn tasks(paths: &[PathBuf], entry: Option<&str>) -> Result<Tasks> {
             let before = files.len();
             walk(path, &mut files, 0)?;
             if files.len() == before {
-                bail!("{} holds no file that ends in .litmus, .ptx, .tile or .mlir", path.display());
+                bail!("{} holds no file that ends in .litmus, .ptx, .tile, .mlir or .src", path.display());
             }
         } else {
             files.push(path.clone());

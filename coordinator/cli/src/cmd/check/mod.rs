@@ -64,6 +64,11 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
     let question = args.question();
     let mut patches = String::new();
     let models = models(&tasks, args, &question)?;
+    tasks
+        .iter()
+        .filter_map(|task| task.file.as_ref().ok())
+        .filter_map(renumbered)
+        .for_each(|n| eprintln!("{n}"));
     let interrupt = Cancel::default();
     on_interrupt(interrupt.clone());
     let fleet = args.coordinator.as_ref().map(|to| Fleet::new(to, &args.certs)).transpose()?;
@@ -121,6 +126,15 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
         CheckFormat::Text | CheckFormat::Json => {}
     }
     Ok(exit::worst(codes))
+}
+
+/// Says of a source program that is not laid out as it is printed which lines are meant.
+fn renumbered(file: &File) -> Option<String> {
+    let text = str::from_utf8(&file.bytes).ok().filter(|text| moire_source::text::is_source(text))?;
+    let printed = moire_source::text::print(&moire_source::text::parse(text).ok()?);
+    let name = file.name();
+    (printed != text)
+        .then(|| format!("{name}: note: lines are those that `moire generate --print text {name}` prints"))
 }
 
 /// The models that files are judged under, by name and whether they are compiled modules.
