@@ -22,16 +22,17 @@ struct ProductText<'d> {
 
 /// Draws a program in a loop. `None` if the drawn text is refused.
 pub fn looped(draw: &mut dyn Choose) -> Option<Program> {
-    read(&text(draw))
+    read(&text(draw, true))
 }
 
 /// Draws a program with one or two rounds. `None` if the drawn text is refused.
 pub fn products(draw: &mut dyn Choose) -> Option<Program> {
-    let program = looped(draw)?;
+    let program = read(&text(draw, false))?;
     rounds(&program, 1 + draw.below(2))
 }
 
-fn text(draw: &mut dyn Choose) -> String {
+/// The text. With `halves`, consumers may be the lanes of one warp, each of which counts: too many to enumerate.
+fn text(draw: &mut dyn Choose, halves: bool) -> String {
     let (stages, copied) = (draw.pick(&[1, 1, 2]), draw.chance(60));
     let mut w = ProductText { d: draw, stages, labels: 0, copied };
     let consumers = w.d.pick(&[1, 1, 1, 2]);
@@ -46,7 +47,7 @@ fn text(draw: &mut dyn Choose) -> String {
     }
     out += ".global .b8 g[32];\n.global .b32 o;\n";
     // Two threads of one warp, which meet at each of its instructions.
-    let halves = consumers == 2 && w.d.chance(50);
+    let halves = halves && consumers == 2 && w.d.chance(50);
     for (t, (inside, after)) in bodies.iter().enumerate() {
         let place = match t {
             0 => "warp 0".to_owned(),
