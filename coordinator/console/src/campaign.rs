@@ -309,7 +309,7 @@ mod tests {
             workers: 1,
             store: PathBuf::new(),
         };
-        let names = (0..20).map(|n| settings(n).spec("0123456789").name.replace("fuzz-mixed-", ""));
+        let names = (0..20).map(|n| settings(n).spec("0123456789").name.replace("fuzz-core-", ""));
         assert_eq!(names.collect::<Vec<_>>().join(" "), NAMES);
     }
 }

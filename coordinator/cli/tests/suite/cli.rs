@@ -494,7 +494,7 @@ fn a_campaign_ends_with_one_digest_and_its_lines_replay() {
     let digest = |store: &str, workers: &str| {
         let out = moire(
             folder.path(),
-            &["fuzz", "--stream", "core", "--programs", "200", "--store", store, "--workers", workers],
+            &["fuzz", "--stream", "core", "--programs", "600", "--store", store, "--workers", workers],
         );
         assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
         let text = String::from_utf8(out.stdout).unwrap();
@@ -532,7 +532,7 @@ fn findings_of_a_coordinator_are_those_of_its_store() {
         assert_eq!(out.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).unwrap()
     };
-    here(&["fuzz", "--stream", "core", "--programs", "100", "--workers", "2", "--store", "s"]);
+    here(&["fuzz", "--stream", "core", "--programs", "600", "--workers", "2", "--store", "s"]);
     let list = here(&["findings", "list", "--store", "s"]);
     let id = list.split(' ').next().unwrap().to_owned();
     let shown = here(&["findings", "show", &id, "--store", "s"]);

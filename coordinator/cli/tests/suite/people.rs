@@ -170,7 +170,7 @@ fn a_coordinator_reports_and_answers_what_is_not_there() {
     let here = folder(&[]);
     let (code, out, err) = said(
         here.path(),
-        &["fuzz", "--stream", "core", "--programs", "60", "--workers", "2", "--store", "s"],
+        &["fuzz", "--stream", "core", "--programs", "600", "--workers", "2", "--store", "s"],
     );
     assert!(code == 0 && out.contains(" between models\n"), "{out}{err}");
     let server = Server::start(here.path());
