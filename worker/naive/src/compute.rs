@@ -15,7 +15,9 @@ impl Runner<'_> {
         match &instr.op {
             Op::Mov { ty, dst, src } => {
                 let (v, d) = self.operand(s, *src);
-                s.regs[dst.index()] = (low(v, width(*ty)), d);
+                let moved =
+                    if *ty == moire_program::ir::Ty::Pred { u128::from(v != 0) } else { low(v, width(*ty)) };
+                s.regs[dst.index()] = (moved, d);
             }
             Op::Alu { op, ty, dst, a, b } => {
                 let ((a, da), (b, db)) = (self.operand(s, *a), self.operand(s, *b));

@@ -25,8 +25,10 @@ fn compute<V: View>(m: &mut Machine<'_, V>, op: &Op) {
     match op {
         Op::Mov { ty, dst, src } => {
             let s = m.operand(*src);
-            m.regs[dst.index()] =
-                RegState { value: s.value.map(|v| truncate(v, ty.bytes() * 8)), deps: s.deps };
+            // A predicate is true or false.
+            let moved =
+                |v: Value| if *ty == Ty::Pred { Value::from(v != 0) } else { truncate(v, ty.bytes() * 8) };
+            m.regs[dst.index()] = RegState { value: s.value.map(moved), deps: s.deps };
         }
         Op::Alu { op, ty, dst, a, b } => {
             let (a, b) = (m.operand(*a), m.operand(*b));

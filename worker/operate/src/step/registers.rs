@@ -20,6 +20,7 @@ fn result(e: &Engine<'_>, s: &State, at: At<'_>) -> Option<(Reg, Val)> {
         Op::Mov { ty, dst, src } => (
             *dst,
             match of(*src) {
+                Val::Known(value) if *ty == Ty::Pred => Val::Known(u128::from(value != 0)),
                 Val::Known(value) => Val::Known(low(value, width(ty))),
                 other => other,
             },
