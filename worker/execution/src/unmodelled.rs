@@ -60,7 +60,7 @@ fn awaits_later(program: &Program) -> Option<(String, u32)> {
     None
 }
 
-/// An atomic operation on packed elements, whose object is accessed with other types, too. The engines differ about the parts
+/// An atomic operation on packed elements, whose object is written with other types, too. The engines differ about the parts
 /// that meet then.
 fn packed_beside_others(program: &Program) -> Option<(String, u32)> {
     let typed = |op: &Op| {
@@ -73,11 +73,12 @@ fn packed_beside_others(program: &Program) -> Option<(String, u32)> {
         let (own, at) = (typed(&one.op), object(program, &one.op));
         all().any(|i| {
             let other = object(program, &i.op);
-            typed(&i.op).is_some() && typed(&i.op) != own && (at.is_none() || other.is_none() || at == other)
+            let writes = matches!(i.op, Op::Store { .. } | Op::Rmw { .. });
+            writes && typed(&i.op) != own && (at.is_none() || other.is_none() || at == other)
         })
     };
     let found = packed.into_iter().find(beside)?;
-    Some(("an atomic operation on packed elements beside accesses of other types".to_owned(), found.line))
+    Some(("an atomic operation on packed elements beside writes of other types".to_owned(), found.line))
 }
 
 /// The object that an instruction accesses; none if that is not known.
