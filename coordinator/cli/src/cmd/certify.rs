@@ -179,7 +179,8 @@ fn table(compiler: &str, found: &[Certified], rows: &[Row]) -> String {
 /// Words of a compiler without what differs from run to run.
 fn plain(why: &str) -> String {
     let words = why.split("; In function").next().unwrap_or_default().split_whitespace();
-    let kept: Vec<&str> = words.filter(|word| !word.starts_with("0x")).collect();
+    let same = |word: &&str| !word.starts_with("0x") && !word.starts_with("module.");
+    let kept: Vec<&str> = words.filter(same).collect();
     // The width and the space of the operand stand in the row.
     let text = kept.join(" ").split("<(").next().unwrap_or_default().to_owned();
     text.chars().take(100).collect()
