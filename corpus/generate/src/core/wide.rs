@@ -60,16 +60,7 @@ pub fn wide(d: &mut dyn Choose, style: Style) -> Program {
         scopes,
         ty: if wide { d.pick(&[Ty::U(32), Ty::S(64), Ty::B(32), Ty::U(8)]) } else { Ty::S(64) },
     };
-    let mut p = Program {
-        name: "wide".to_owned(),
-        objects: vec![],
-        symbols: vec![],
-        threads: vec![],
-        launched: false,
-        one_cluster: false,
-        filter: None,
-        conditions: vec![],
-    };
+    let mut p = Program { name: "wide".to_owned(), ..Program::default() };
     memory(d, &knobs, &mut p);
     let places = placement(d, &knobs, threads);
     let per = knobs.operations.div_ceil(threads).max(2);

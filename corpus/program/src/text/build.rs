@@ -264,19 +264,7 @@ pub struct Builder {
 impl Builder {
     /// An empty program with this name.
     pub fn new(name: &str) -> Self {
-        Builder {
-            program: Program {
-                name: name.into(),
-                objects: vec![],
-                symbols: vec![],
-                threads: vec![],
-                launched: false,
-                one_cluster: false,
-                filter: None,
-                conditions: vec![],
-            },
-            names: BTreeMap::new(),
-        }
+        Builder { program: Program { name: name.into(), ..Program::default() }, names: BTreeMap::new() }
     }
 
     /// A program whose memory is known by its names.
