@@ -88,7 +88,10 @@ pub(crate) fn run(args: &Certify) -> Result<u8> {
         rows.extend(own);
     }
     match args.format {
-        OutputFormat::Text => print!("{}", changes(&names, &rows)),
+        OutputFormat::Text => {
+            print!("{}", changes(&names, &rows));
+            println!("{MEANING}");
+        }
         OutputFormat::Json => {
             for row in &rows {
                 println!("{}", serde_json::to_string(row)?);
@@ -106,6 +109,9 @@ pub(crate) fn run(args: &Certify) -> Result<u8> {
     })
 }
 
+/// What is said and left out.
+const MEANING: &str = "sound: kept in litmus tests of two or three threads, the source under rc11-scoped, the PTX under ptx; --format json \
+                       says in how many; other programs, and what ptxas makes of the PTX, are not judged";
 const SOUND: &str = "sound";
 const LOST: &str = "lost";
 const REFUSED: &str = "refused";
