@@ -51,7 +51,9 @@ fn change(program: &mut Program, u: &mut Unstructured<'_>) -> arbitrary::Result<
             _ if dst.is_none() => *red = true,
             _ => *ty = *u.choose(&TYPES)?,
         },
-        Op::Bar { id, .. } => *id = Operand::Imm(u.int_in_range(14..=18)?),
+        Op::Bar { id, instance: None, .. } => *id = Operand::Imm(u.int_in_range(14..=18)?),
+        // The numbers of the Dat3M dialect have no bound.
+        Op::Bar { instance: Some(_), .. } => {}
         Op::Mbarrier(m) => m.space = *u.choose(&SPACES)?,
         Op::Tcgen05(op) => tensor(op, u)?,
         Op::AsyncCopy(AsyncCopy::Small(copy)) => copy.bytes = *u.choose(&[2, 4, 8, 16, 32])?,

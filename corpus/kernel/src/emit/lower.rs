@@ -65,6 +65,8 @@ impl Lower<'_> {
             Op::Mov { ty: Ty::B(32) | Ty::U(32) | Ty::S(32), src, .. } if self.tensor(*src) => {
                 *src = Operand::Imm(0);
             }
+            // PTX arrives with a count.
+            Op::Bar { kind: BarKind::Arrive, count: None, .. } => {}
             Op::Bar { count, instance, .. } => {
                 *instance = None;
                 if let Some(Operand::Imm(n)) = count {
