@@ -15,7 +15,6 @@ pub fn unmodelled(program: &Program, model: &Model) -> Option<(String, u32)> {
     let mut instrs = program.threads.iter().flat_map(|t| &t.body);
     let found = instrs.find_map(|i| reason(&i.op, model, tiles).map(|reason| (reason, i.line)));
     let found = found.or_else(|| multimem(program)).or_else(|| awaits_later(program));
-    let found = found.or_else(|| packed_beside_others(program));
     let found = found.or_else(|| if tiles { beside_tiles(program) } else { None });
     found.or_else(|| if !model.covers(Feature::MixedCounts) { mixed_counts(program) } else { None })
 }
@@ -58,27 +57,6 @@ fn awaits_later(program: &Program) -> Option<(String, u32)> {
         }
     }
     None
-}
-
-/// An atomic operation on packed elements, whose object is written with other types, too. The engines differ about the parts
-/// that meet then.
-fn packed_beside_others(program: &Program) -> Option<(String, u32)> {
-    let typed = |op: &Op| {
-        let (Op::Load { ty, .. } | Op::Store { ty, .. } | Op::Rmw { ty, .. }) = op else { return None };
-        Some(*ty)
-    };
-    let all = || program.threads.iter().flat_map(|t| &t.body);
-    let packed = all().filter(|i| matches!(&i.op, Op::Rmw { ty, .. } if ty.packed()));
-    let beside = |one: &&Instr| {
-        let (own, at) = (typed(&one.op), object(program, &one.op));
-        all().any(|i| {
-            let other = object(program, &i.op);
-            let writes = matches!(i.op, Op::Store { .. } | Op::Rmw { .. });
-            writes && typed(&i.op) != own && (at.is_none() || other.is_none() || at == other)
-        })
-    };
-    let found = packed.into_iter().find(beside)?;
-    Some(("an atomic operation on packed elements beside writes of other types".to_owned(), found.line))
 }
 
 /// The object that an instruction accesses; none if that is not known.

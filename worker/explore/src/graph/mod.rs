@@ -17,6 +17,6 @@ pub(crate) mod graph;
 pub(crate) mod ids;
 mod launch;
 pub(crate) mod mbarriers;
-mod relations;
+pub(crate) mod relations;
 pub(crate) mod row;
 pub(crate) mod universe;

@@ -104,7 +104,7 @@ fn related(program: &Program, places: &Places, a: &Event, b: &Event) -> u64 {
     let (x, y) = (&a.emitted, &b.emitted);
     let same_thread = a.thread.is_some() && a.thread == b.thread;
     let memory = x.access.zip(y.access);
-    let apart = same_thread && x.index != y.index && memory.is_some() && unordered(x, y);
+    let apart = same_thread && apart(x, y);
     let together = same_thread && !parted(&x.lanes.arms, &y.lanes.arms);
     let after = together && x.index < y.index && !apart && !x.detached && !y.detached;
     let mut out = bit(rels::INT, same_thread) | bit(rels::EXT, a.thread != b.thread) | bit(rels::PO, after);
@@ -191,10 +191,12 @@ fn of_tensors(same_thread: bool, (x, t): (&Emitted, &TensorUse), (y, u): (&Emitt
     out
 }
 
-/// Whether two accesses are pieces of one vector, packed or multimem instruction; the halves of one read-modify-write
-/// are one piece.
-fn unordered(x: &Emitted, y: &Emitted) -> bool {
-    x.unit == y.unit && x.mate() != Some(y.index) && y.mate() != Some(x.index)
+/// Whether two events of one thread are different pieces of one vector, packed or multimem instruction, which have no order;
+/// the halves of one read-modify-write are one piece.
+pub(crate) fn apart(x: &Emitted, y: &Emitted) -> bool {
+    let accesses = x.access.is_some() && y.access.is_some();
+    let halves = x.mate() == Some(y.index) || y.mate() == Some(x.index);
+    x.index != y.index && accesses && x.unit == y.unit && !halves
 }
 
 /// Whether `y` comes after the completion of the access `x` of the same thread.

@@ -13,6 +13,7 @@ use super::gates::Gates;
 use crate::graph::event::Event;
 use crate::graph::graph::Graph;
 use crate::graph::ids::{EventId, OpenRead};
+use crate::graph::relations::apart;
 use crate::graph::row;
 use crate::planted::Planted;
 use crate::thread::event::barrier::BarrierObject;
@@ -203,7 +204,12 @@ fn comes_after<const W: usize>(
     }
     let of_thread = bits::and(&g.events.universe.of_thread[thread], &g.events.universe.whole);
     let after = bits::and(&bits::and(&after, &of_thread), &g.events.present);
-    row::events(&after).any(|p| g.events[p].emitted.index < event.emitted.index)
+    row::events(&after).any(|p| goes_before(&g.events[p].emitted, &event.emitted))
+}
+
+/// Whether an event comes before another one of its thread. Pieces of one instruction have no order.
+fn goes_before(x: &Emitted, y: &Emitted) -> bool {
+    x.index < y.index && !apart(x, y)
 }
 
 /// Whether every write that thread `t` may still make to a cell comes after a read.
@@ -223,7 +229,7 @@ fn over_for<const W: usize>(
             let e = &g.events[*id].emitted;
             row::has(&g.events.present, *id) && !e.detached && e.lanes.arms.is_none()
         };
-        events.filter(|id| whole(id) && after(id)).map(|id| g.events[id].emitted.index).max()
+        events.filter(|id| whole(id) && after(id)).map(|id| &g.events[id].emitted).max_by_key(|e| e.index)
     };
     let (plain, copied) = (last(order, true), slots.and_then(|slots| last(slots, false)));
     let serves = |e: &Emitted| e.access.is_none_or(|a| a.covers(cell));
@@ -233,7 +239,7 @@ fn over_for<const W: usize>(
             (_, true) => copied,
             _ => None,
         };
-        last.is_some_and(|p| p < e.index)
+        last.is_some_and(|p| goes_before(p, e))
     };
     let known = thread.ids.iter().flatten().copied().all(|id| {
         let event = &g.events[id];
