@@ -17,6 +17,10 @@ use moire_program::ir::{
 };
 use moire_program::registers;
 
+/// Objects have so many bytes at least: where PTX has no operation of their width, compilers use one of the whole word, with
+/// the bytes around the object as they were.
+const WORD: u32 = 4;
+
 /// Compiled threads as one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiled {
@@ -57,14 +61,14 @@ fn objects(source: &Source, slots: &Slots) -> Result<Program, Refusal> {
     };
     for o in &slots.objects {
         let object = source.objects.get(*o).ok_or_else(|| Refusal::about("an object that is not there"))?;
-        add(object.name.clone(), ir::Space::Global, u32::from(object.bits / 8), object.init);
+        add(object.name.clone(), ir::Space::Global, u32::from(object.bits / 8).max(WORD), object.init);
     }
     for (t, r) in &slots.results {
         let register = &source.threads[*t].registers[*r];
         add(format!("P{t}.{}", register.name), ir::Space::Global, u32::from(register.bits / 8), 0);
     }
     for object in source.objects.iter().filter(|o| o.space == Space::Shared) {
-        add(object.name.clone(), ir::Space::SharedCta, u32::from(object.bits / 8), 0);
+        add(object.name.clone(), ir::Space::SharedCta, u32::from(object.bits / 8).max(WORD), 0);
     }
     Ok(program)
 }

@@ -50,6 +50,15 @@ pub struct Thread {
     pub body: Vec<Step>,
 }
 
+impl Thread {
+    /// All steps in the order of the text, an `if` before its arm.
+    pub fn steps(&self) -> Vec<&Step> {
+        let mut all = Vec::new();
+        crate::walk::each(&self.body, &mut |step| all.push(step));
+        all
+    }
+}
+
 /// A local variable of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Register {

@@ -34,6 +34,9 @@ fn usual(sum: Sum<'_>) -> bool {
     }
 }
 
+/// What parameters point to is aligned to so many bytes at least.
+const ALIGNMENT: u64 = 16;
+
 /// The right-hand side of an assignment to a register.
 #[derive(Clone, Copy)]
 enum Rhs {
@@ -186,9 +189,11 @@ impl Run<'_> {
         if !usual(sum) || sources.is_empty() {
             return Ok(vec![unknown]);
         }
-        if let Some(v) = moved(sum, &values) {
+        if let Some(v) = moved(sum, &values).or_else(|| self.masked(sum, &values)) {
             return Ok(vec![match v {
-                Val::Dynamic => Rhs::Mov(Ty::B(64), self.operand(&sources[0])?),
+                Val::Dynamic => {
+                    Rhs::Mov(Ty::B(if bits == 128 { 128 } else { 64 }), self.operand(&sources[0])?)
+                }
                 v => Rhs::Val(v),
             }]);
         }
@@ -206,6 +211,25 @@ impl Run<'_> {
         }
         let operands = sources.iter().map(|a| self.operand(a)).collect::<Done<Vec<Operand>>>()?;
         Ok(vec![self.computed(sum, t, &operands)?.unwrap_or(unknown)])
+    }
+
+    /// The lowest bits of an address, or the address without them. Parameters point to aligned memory, as allocations of
+    /// devices are.
+    fn masked(&self, sum: Sum<'_>, values: &[Val]) -> Option<Val> {
+        let (
+            Sum::Binary(i),
+            [Val::Address(s, at), Val::Known(mask)] | [Val::Known(mask), Val::Address(s, at)],
+        ) = (sum, values)
+        else {
+            return None;
+        };
+        let t = Int::of(i.ty.first).filter(|_| i.form == BinaryForm::And)?;
+        let low = self.names.number(*s, *at).unwrap_or(at.cast_unsigned()) % ALIGNMENT;
+        let (kept, lost) = (t.cut(*mask), t.cut(!*mask));
+        if kept < ALIGNMENT {
+            return Some(Val::Known(low & kept));
+        }
+        (lost < ALIGNMENT).then(|| Val::Address(*s, at.wrapping_sub_unsigned(low & lost)))
     }
 
     /// Turns an address in shared memory into a number.
@@ -243,7 +267,7 @@ impl Run<'_> {
         })
     }
 
-    /// `mov.b64 {a, b}, c` and `mov.b64 c, {a, b}`.
+    /// `mov.b64 {a, b}, c` and `mov.b64 c, {a, b}`, and those of 128 bits.
     fn packed(&mut self, mov: &Mov) -> Done<Vec<Rhs>> {
         let unknown = vec![Rhs::Val(Val::Unknown(self.pc))];
         let (to, from) = (&mov.dst.0, &mov.a.0);
@@ -251,9 +275,10 @@ impl Run<'_> {
         let Ok(count) = u32::try_from(parts.len().max(1)) else { return Ok(unknown) };
         let total = u32::from(mov.ty.bits());
         let width = total / count;
-        if total > 64 || width < 8 {
+        if total > 128 || width < 8 || width > 64 {
             return Ok(unknown);
         }
+        let wide = if total > 64 { 128 } else { 64 };
         let shift = |i: usize| Operand::Imm(i128::from(width) * i as i128);
         for one in &from.items {
             if let v @ (Val::Unknown(_) | Val::Unset | Val::Address(..)) = self.argument(one) {
@@ -265,30 +290,30 @@ impl Run<'_> {
         if to.braced {
             let value = self.operand(&from.items[0])?;
             for (i, _) in parts.iter().enumerate().filter(|(_, p)| p.reg().is_some()) {
-                let low = self.shifted(AluOp::Shr, value, shift(i))?;
-                out.push(self.folded(AluOp::And, low, Operand::Imm((1i128 << width) - 1))?);
+                let low = self.shifted(AluOp::Shr, wide, value, shift(i))?;
+                out.push(self.folded(AluOp::And, wide, low, Operand::Imm((1i128 << width) - 1))?);
             }
             return Ok(out);
         }
         let mut all = Operand::Imm(0);
         for (i, part) in parts.iter().enumerate() {
             let value = self.operand(part)?;
-            let low = self.folded(AluOp::And, value, Operand::Imm((1i128 << width) - 1))?;
+            let low = self.folded(AluOp::And, wide, value, Operand::Imm((1i128 << width) - 1))?;
             let low = self.calculate(low)?;
-            let high = self.shifted(AluOp::Shl, low, shift(i))?;
-            let both = self.folded(AluOp::Or, all, high)?;
+            let high = self.shifted(AluOp::Shl, wide, low, shift(i))?;
+            let both = self.folded(AluOp::Or, wide, all, high)?;
             all = self.calculate(both)?;
         }
-        Ok(vec![as_value(all)])
+        Ok(vec![if wide == 64 { as_value(all) } else { Rhs::Mov(Ty::B(wide), all) }])
     }
 
-    fn shifted(&mut self, op: AluOp, a: Operand, by: Operand) -> Done<Operand> {
-        let result = self.folded(op, a, by)?;
+    fn shifted(&mut self, op: AluOp, wide: u8, a: Operand, by: Operand) -> Done<Operand> {
+        let result = self.folded(op, wide, a, by)?;
         self.calculate(result)
     }
 
-    /// Arithmetic on 64 bits; evaluates it if both operands are numbers.
-    fn folded(&mut self, op: AluOp, a: Operand, b: Operand) -> Done<Rhs> {
+    /// Arithmetic on 64 or 128 bits; on 64 it is evaluated if both operands are numbers.
+    fn folded(&mut self, op: AluOp, wide: u8, a: Operand, b: Operand) -> Done<Rhs> {
         let form = match op {
             AluOp::Shl => BinaryForm::Shl,
             AluOp::Shr => BinaryForm::Shr,
@@ -296,13 +321,13 @@ impl Run<'_> {
             _ => BinaryForm::And,
         };
         Ok(match (a, b) {
-            (Operand::Imm(x), Operand::Imm(y)) => {
+            (Operand::Imm(x), Operand::Imm(y)) if wide == 64 => {
                 let t = Int { bits: 64, signed: false };
                 alu::two(form, t, t.pattern(x), t.pattern(y))
                     .map_or(Rhs::Val(Val::Unknown(self.pc)), |v| Rhs::Val(Val::Known(v)))
             }
-            (Operand::Imm(0), other) if op == AluOp::Or => Rhs::Mov(Ty::B(64), other),
-            _ => Rhs::Alu(op, if op == AluOp::Shr { Ty::U(64) } else { Ty::B(64) }, a, b),
+            (Operand::Imm(0), other) if op == AluOp::Or => Rhs::Mov(Ty::B(wide), other),
+            _ => Rhs::Alu(op, if op == AluOp::Shr { Ty::U(wide) } else { Ty::B(wide) }, a, b),
         })
     }
 
