@@ -1,17 +1,19 @@
 //! The class of a finding: what the compiler lost, found by giving it back.
 //!
-//! The PTX is explored again with all its instructions at the widest scope, then also with the strongest orders. If the
-//! forbidden final state or the race is gone under wider scopes alone, a scope was lost; if it takes orders, or `fence.sc`
-//! before each instruction, an order was. The instruction is the first one that suffices alone, or the first kind of which all
-//! together do. Where no kind does, it is the kinds of which none can be left out.
+//! The PTX is explored again with each instruction at the scope that the program asks for, then also of the order. An
+//! instruction that has what was asked for stays as it is, so it is not to blame for another one. If the forbidden final
+//! state or the race is gone under wider scopes alone, a scope was lost; if it takes orders, or `fence.sc` before each
+//! instruction, an order was. The instruction is the first one that suffices alone, or the first kind of which all together
+//! do. Where several kinds are needed, each was lost and is found alone in other programs: it is the first of them.
 
 use super::judge::Asked;
 use crate::oracle::refine::Judged;
 use moire_program::edit::retarget;
-use moire_program::ir::{FenceOrder, Instr, LoadOrder, Op, Order, Program, RmwOrder, Scope, StoreOrder};
+use moire_program::ir::{
+    self, FenceOrder, Instr, LoadOrder, Op, Operand, Program, RmwOrder, Scope, StoreOrder,
+};
 use moire_program::{barrier_op, jump_op, register_op, unit_op};
-use moire_source::{Access, Space, Step};
-use std::collections::BTreeSet;
+use moire_source::{Access, Order, Space, Step};
 
 /// What is given back to an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,15 +22,68 @@ enum Gift {
     Order,
 }
 
-/// Stands between the kinds of instructions that are to blame together.
-pub(super) const AND: &str = " and ";
+/// What a program asks of the accesses of a thread to an object, or of its fences, together.
+#[derive(Clone, Copy, Debug)]
+struct Need {
+    acquires: bool,
+    releases: bool,
+    sc: bool,
+    scope: Scope,
+}
+
+impl Need {
+    fn new(order: Order, scope: Scope) -> Need {
+        Need { acquires: order.acquires(), releases: order.releases(), sc: order == Order::SeqCst, scope }
+    }
+
+    fn and(self, other: Need) -> Need {
+        Need {
+            acquires: self.acquires || other.acquires,
+            releases: self.releases || other.releases,
+            sc: self.sc || other.sc,
+            scope: self.scope.max(other.scope),
+        }
+    }
+
+    /// What a step asks of an access.
+    fn of(step: &Step) -> Option<Need> {
+        Some(match step {
+            Step::Load { access: Access::Atomic { order, scope, .. }, .. }
+            | Step::Store { access: Access::Atomic { order, scope, .. }, .. }
+            | Step::Fence { order, scope } => Need::new(*order, *scope),
+            Step::Update(u) => Need::new(u.order, u.scope),
+            Step::Cas(c) => Need::new(c.success, c.scope).and(Need::new(c.failure, c.scope)),
+            Step::Load { .. } | Step::Store { .. } | Step::If { .. } => return None,
+        })
+    }
+}
+
+/// What the program asks of an instruction of a thread: of its accesses to the object, or of its fences and what has a
+/// `fence.sc` in front.
+fn need(asked: &Asked<'_>, thread: usize, op: &Op) -> Option<Need> {
+    let object = object(asked, op);
+    let steps = asked.source.threads.get(thread)?.steps();
+    let of = |step: &&Step| match op {
+        Op::Fence { .. } => matches!(step, Step::Fence { .. }) || Need::of(step).is_some_and(|need| need.sc),
+        _ if object.is_some() => step.object() == object,
+        _ => false,
+    };
+    steps.into_iter().filter(of).filter_map(Need::of).reduce(Need::and)
+}
+
+/// The object of the program that an instruction accesses.
+fn object(asked: &Asked<'_>, op: &Op) -> Option<usize> {
+    let Operand::Address(symbol) = op.place()?.1.base else { return None };
+    let name = &asked.compiled.program.symbols.get(symbol.index())?.name;
+    asked.source.objects.iter().position(|o| o.name == *name)
+}
 
 /// The class, and the instructions that are to blame.
 pub(super) fn class(asked: &Asked<'_>, judged: &Judged) -> Vec<String> {
     match judged {
         Judged::Beyond(_) => beyond(asked),
         Judged::Undefined => vec!["mixed-size".to_owned()],
-        Judged::Race if weak_on_atomic(asked) => vec!["weak-access".to_owned()],
+        Judged::Race if !weak_on_atomic(asked).is_empty() => vec!["weak-access".to_owned()],
         Judged::Race => lost(asked, true).unwrap_or_else(|| vec!["race".to_owned()]),
         Judged::Racy | Judged::Agrees(_) | Judged::Contested(..) | Judged::Progress(_) => Vec::new(),
     }
@@ -38,11 +93,14 @@ fn beyond(asked: &Asked<'_>) -> Vec<String> {
     if let Some(lost) = lost(asked, false) {
         return lost;
     }
-    let fenced = fenced(&asked.compiled.program);
-    if asked.search(&fenced, false).is_ok_and(|seen| matches!(seen.judged, Judged::Agrees(_))) {
-        return vec!["order-lost".to_owned(), "seq_cst".to_owned()];
+    if !weak_on_atomic(asked).is_empty() && agrees(asked, &strong(asked), false) {
+        return vec!["weak-access".to_owned()];
     }
-    vec![if weak_on_atomic(asked) { "weak-access" } else { "value" }.to_owned()]
+    if agrees(asked, &fenced(&asked.compiled.program), false) {
+        let what = if lacks_fences(asked) { "fence" } else { "seq_cst" };
+        return vec!["order-lost".to_owned(), what.to_owned()];
+    }
+    vec![if weak_on_atomic(asked).is_empty() { "value" } else { "weak-access" }.to_owned()]
 }
 
 /// What was lost, and the kinds of instructions that are to blame. With `whole` races have to be gone, too.
@@ -60,16 +118,23 @@ fn lost(asked: &Asked<'_>, whole: bool) -> Option<Vec<String>> {
     kinds.dedup();
     let one = all.iter().find(|place| suffices(&[**place], gift)).map(name);
     let one = one.or_else(|| kinds.iter().find(|kind| suffices(&of(&[**kind]), gift)).copied());
-    if let Some(kind) = one {
-        kinds = vec![kind];
-    }
     for kind in kinds.clone().into_iter().filter(|_| one.is_none()) {
         let rest: Vec<&str> = kinds.iter().filter(|k| **k != kind).copied().collect();
         if suffices(&of(&rest), gift) {
             kinds = rest;
         }
     }
-    Some(vec![word.to_owned(), kinds.join(AND)])
+    let kind = one.or_else(|| kinds.first().copied())?;
+    Some(vec![word.to_owned(), kind.to_owned()])
+}
+
+/// Whether a thread has fewer fences than the program asks for.
+fn lacks_fences(asked: &Asked<'_>) -> bool {
+    let is = |instr: &&Instr| matches!(instr.op, Op::Fence { .. });
+    asked.source.threads.iter().zip(&asked.compiled.program.threads).any(|(source, thread)| {
+        let wanted = source.steps().into_iter().filter(|step| matches!(step, Step::Fence { .. })).count();
+        thread.body.iter().filter(is).count() < wanted
+    })
 }
 
 /// Whether what is lost is there once the instructions of other threads than this one are stronger.
@@ -77,19 +142,6 @@ pub(super) fn helps_elsewhere(asked: &Asked<'_>, thread: usize) -> bool {
     let others: Vec<_> =
         places(&asked.compiled.program).into_iter().filter(|place| place.0 != thread).collect();
     suffices(asked, &others, Gift::Order, true)
-}
-
-/// Whether what is to blame for one claim is all, or a part, of what is for another.
-pub(super) fn within(new: &[Vec<String>], old: &[Vec<String>]) -> bool {
-    match (new, old) {
-        ([word, kinds], [old_word, old_kinds]) if word == old_word => {
-            let of = |set: &[String]| -> BTreeSet<String> {
-                set.iter().flat_map(|kinds| kinds.split(AND).map(str::to_owned)).collect()
-            };
-            of(kinds).is_subset(&of(old_kinds))
-        }
-        _ => new == old,
-    }
 }
 
 fn places(program: &Program) -> Vec<(usize, usize)> {
@@ -123,34 +175,88 @@ fn fenced(program: &Program) -> Program {
     out
 }
 
-/// Whether the forbidden final states, and with `whole` races, are gone once these instructions are stronger.
+/// Whether the forbidden final states, and with `whole` races, are gone once these instructions are as was asked for.
 fn suffices(asked: &Asked<'_>, places: &[(usize, usize)], gift: Gift, whole: bool) -> bool {
     let mut stronger = asked.compiled.program.clone();
     for (t, at) in places {
-        strengthen(&mut stronger.threads[*t].body[*at].op, gift);
+        let op = &mut stronger.threads[*t].body[*at].op;
+        if let Some(need) = need(asked, *t, op) {
+            strengthen(op, gift, need);
+        }
     }
-    asked.search(&stronger, whole).is_ok_and(|seen| matches!(seen.judged, Judged::Agrees(_)))
+    agrees(asked, &stronger, whole)
 }
 
-fn strengthen(op: &mut Op, gift: Gift) {
+/// Whether this form of the PTX has no forbidden final states, and with `whole` no races.
+fn agrees(asked: &Asked<'_>, program: &Program, whole: bool) -> bool {
+    asked.search(program, whole).is_ok_and(|seen| matches!(seen.judged, Judged::Agrees(_)))
+}
+
+/// The PTX with all that was asked for, and no weak access to what is atomic.
+fn strong(asked: &Asked<'_>) -> Program {
+    let mut out = asked.compiled.program.clone();
+    for (t, at) in weak_on_atomic(asked) {
+        match out.threads[t].body[at].op.order_mut() {
+            Some(ir::Order::Load(order)) => *order = LoadOrder::Relaxed(Scope::Cta),
+            Some(ir::Order::Store(order)) => *order = StoreOrder::Relaxed(Scope::Cta),
+            Some(ir::Order::Update(_) | ir::Order::Reduction(_) | ir::Order::Fence(_)) => {}
+            Some(ir::Order::Flag(_)) | None => {}
+        }
+    }
+    for (t, at) in places(&out) {
+        let op = &mut out.threads[t].body[at].op;
+        if let Some(need) = need(asked, t, op) {
+            strengthen(op, Gift::Order, need);
+        }
+    }
+    out
+}
+
+fn strengthen(op: &mut Op, gift: Gift, need: Need) {
     let whole = gift == Gift::Order;
     let plain = matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Fence { .. });
     if let Some(scope) = op.scope_mut().filter(|_| plain) {
-        *scope = Scope::Sys;
+        *scope = need.scope.max(*scope);
     }
     match op.order_mut().filter(|_| plain && whole) {
-        Some(Order::Load(order @ (LoadOrder::Relaxed(_) | LoadOrder::Volatile))) => {
-            *order = LoadOrder::Acquire(Scope::Sys);
+        Some(ir::Order::Load(order)) if need.acquires => {
+            *order = match *order {
+                LoadOrder::Relaxed(scope) => LoadOrder::Acquire(scope),
+                LoadOrder::Volatile => LoadOrder::Acquire(Scope::Sys),
+                other => other,
+            };
         }
-        Some(Order::Store(order @ (StoreOrder::Relaxed(_) | StoreOrder::Volatile))) => {
-            *order = StoreOrder::Release(Scope::Sys);
+        Some(ir::Order::Store(order)) if need.releases => {
+            *order = match *order {
+                StoreOrder::Relaxed(scope) => StoreOrder::Release(scope),
+                StoreOrder::Volatile => StoreOrder::Release(Scope::Sys),
+                other => other,
+            };
         }
-        Some(Order::Update(order) | Order::Reduction(order)) => *order = RmwOrder::AcqRel,
-        Some(Order::Fence(order)) => *order = FenceOrder::Sc,
-        Some(Order::Load(_) | Order::Store(_) | Order::Flag(_)) | None => {}
+        Some(ir::Order::Update(order) | ir::Order::Reduction(order)) => {
+            let acquires = need.acquires || matches!(order, RmwOrder::Acquire | RmwOrder::AcqRel);
+            let releases = need.releases || matches!(order, RmwOrder::Release | RmwOrder::AcqRel);
+            *order = match (acquires, releases) {
+                (true, true) => RmwOrder::AcqRel,
+                (true, false) => RmwOrder::Acquire,
+                (false, true) => RmwOrder::Release,
+                (false, false) => *order,
+            };
+        }
+        Some(ir::Order::Fence(order)) => {
+            let acquires = need.acquires || !matches!(order, FenceOrder::Release);
+            let releases = need.releases || !matches!(order, FenceOrder::Acquire);
+            *order = match (acquires, releases) {
+                _ if need.sc || *order == FenceOrder::Sc => FenceOrder::Sc,
+                (true, true) => FenceOrder::AcqRel,
+                (false, _) => FenceOrder::Release,
+                (true, false) => FenceOrder::Acquire,
+            };
+        }
+        Some(ir::Order::Load(_) | ir::Order::Store(_) | ir::Order::Flag(_)) | None => {}
     }
     if let Op::Rmw { red, .. } = op {
-        *red &= !whole;
+        *red &= !(whole && need.acquires);
     }
 }
 
@@ -178,31 +284,21 @@ fn mnemonic(op: &Op) -> &'static str {
     }
 }
 
-/// Whether the PTX has a weak access to an object whose accesses in the program are all atomic.
-fn weak_on_atomic(asked: &Asked<'_>) -> bool {
-    let mut plain = vec![false; asked.source.objects.len()];
-    let mut todo: Vec<&Step> = asked.source.threads.iter().flat_map(|t| &t.body).collect();
-    while let Some(step) = todo.pop() {
-        match step {
-            Step::If { then, .. } => todo.extend(then),
-            Step::Load { object, access: Access::Plain, .. }
-            | Step::Store { object, access: Access::Plain, .. } => plain[*object] = true,
-            _ => {}
-        }
-    }
-    let named =
-        |name: &str| asked.source.objects.iter().position(|o| o.name == name && o.space != Space::Shared);
-    let program = &asked.compiled.program;
-    program.threads.iter().flat_map(|t| &t.body).any(|instr| {
-        let weak = matches!(
-            instr.op,
-            Op::Load { order: LoadOrder::Weak, .. } | Op::Store { order: StoreOrder::Weak, .. }
-        );
-        let place = instr.op.place().map(|(_, address)| address.base);
-        let symbol = match place {
-            Some(moire_program::ir::Operand::Address(s)) => program.symbols.get(s.index()),
-            _ => None,
-        };
-        weak && symbol.and_then(|s| named(&s.name)).is_some_and(|o| !plain[o])
-    })
+/// The weak accesses of the PTX to objects whose accesses in the program are all atomic: thread and place.
+fn weak_on_atomic(asked: &Asked<'_>) -> Vec<(usize, usize)> {
+    let steps = || asked.source.threads.iter().flat_map(|t| t.steps());
+    let atomic = |o: usize| {
+        let shared = asked.source.objects[o].space == Space::Shared;
+        !shared && steps().all(|step| step.object() != Some(o) || Need::of(step).is_some())
+    };
+    let weak = |op: &Op| {
+        let weak =
+            matches!(op, Op::Load { order: LoadOrder::Weak, .. } | Op::Store { order: StoreOrder::Weak, .. });
+        weak && object(asked, op).is_some_and(atomic)
+    };
+    let of = |(t, thread): (usize, &ir::Thread)| {
+        let own = thread.body.iter().enumerate().filter(|(_, i)| weak(&i.op));
+        own.map(|(at, _)| (t, at)).collect::<Vec<_>>()
+    };
+    asked.compiled.program.threads.iter().enumerate().flat_map(of).collect()
 }

@@ -164,7 +164,7 @@ impl Asked<'_> {
             return Ok(());
         };
         let class = found.verdict.class.clone();
-        let emits = !told.partner || class.get(1).is_none_or(|kinds| blames(kinds, &row.emitted));
+        let emits = !told.partner || class.get(1).is_none_or(|kind| blames(kind, &row.emitted));
         let elsewhere = |thread| judge::lost_elsewhere(&found.source, &found.ptx, thread, models);
         if !emits || told.thread.map(elsewhere).transpose()?.unwrap_or(false) {
             return Ok(());
@@ -174,14 +174,14 @@ impl Asked<'_> {
     }
 }
 
-/// Whether instructions that are to blame, such as `atom.exch and ld`, are among those that are emitted.
-fn blames(kinds: &str, emitted: &[String]) -> bool {
-    let is = |kind: &str, word: &String| {
+/// Whether the kind of instruction that is to blame, such as `atom.exch`, is among those that are emitted.
+fn blames(kind: &str, emitted: &[String]) -> bool {
+    let is = |word: &String| {
         let parts: Vec<&str> = word.split('.').collect();
         kind.split('.').all(|part| parts.contains(&part))
     };
     // Of all accesses together, where a fence before each would help.
-    kinds == "seq_cst" || kinds.split(super::blame::AND).any(|kind| emitted.iter().any(|word| is(kind, word)))
+    kind == "seq_cst" || (kind == "fence" && emitted.is_empty()) || emitted.iter().any(is)
 }
 
 /// The accesses and fences of the PTX of a form, without operands.

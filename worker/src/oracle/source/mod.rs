@@ -293,12 +293,6 @@ impl Sources {
     }
 }
 
-/// Whether a claim breaks the same rule in the same way, by the same instructions or some of them.
-fn same_bug(new: &Claim, old: &Claim) -> bool {
-    let narrow = blame::within(&new.axioms, &old.axioms);
-    narrow && same(&Claim { axioms: old.axioms.clone(), ..new.clone() }, old)
-}
-
 /// What the names in a printed program stand for.
 const NAMES: &str = "`moire_0_T_` is the thread PT of the litmus test, `xN` its object number N, and `oT_R` is given the register number R of PT.";
 
@@ -448,7 +442,7 @@ impl refine::Sources for Sources {
             let ptx = ptx?;
             let verdict = judge::judge(source, &ptx, models)?;
             let found = Found { source: source.clone(), ptx: ptx.to_vec(), verdict };
-            let claimed = self.claim(&found, &cells, models).filter(|new| same_bug(new, claim));
+            let claimed = self.claim(&found, &cells, models).filter(|new| same(new, claim));
             let alone = claimed.is_some() && self.mixes() && self.wrong_alone(&cells, source, context)?;
             Ok(claimed.filter(|_| !alone))
         };
