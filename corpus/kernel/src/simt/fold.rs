@@ -275,7 +275,7 @@ impl Run<'_> {
         let Ok(count) = u32::try_from(parts.len().max(1)) else { return Ok(unknown) };
         let total = u32::from(mov.ty.bits());
         let width = total / count;
-        if total > 128 || width < 8 || width > 64 {
+        if total > 128 || !(8..=64).contains(&width) {
             return Ok(unknown);
         }
         let wide = if total > 64 { 128 } else { 64 };
