@@ -115,17 +115,17 @@ impl Sources for ReferenceLowering {
     type Source = Kernel;
     const TOGETHER: usize = 1;
 
-    fn all_again(
-        &self,
-        claim: &Claim,
+    fn all_again<'a>(
+        &'a self,
+        claim: &'a Claim,
         kernels: Vec<Kernel>,
-        context: Context<'_>,
-    ) -> Result<Vec<Result<Option<Claim>, Abstention>>, Abstention> {
-        let again = |kernel| {
+        context: Context<'a>,
+    ) -> Result<refine::Again<'a>, Abstention> {
+        let again = move |kernel| {
             let found = judge(kernel, &self.0, context.models)?;
             Ok(self::claim(&found, context.models).filter(|new| new.direction == claim.direction))
         };
-        Ok(kernels.into_iter().map(again).collect())
+        Ok(Box::new(kernels.into_iter().map(again)))
     }
 }
 

@@ -31,6 +31,7 @@ mod engine;
 mod evidence;
 mod forbidden;
 mod kernel;
+mod lately;
 mod litmus;
 mod lowering;
 mod metamorphic;

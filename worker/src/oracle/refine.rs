@@ -222,6 +222,9 @@ pub(super) trait Source: Sized {
     fn smaller(&self) -> Box<dyn Iterator<Item = Self> + '_>;
 }
 
+/// The answer of each source. A source is judged when its answer is asked for.
+pub(super) type Again<'a> = Box<dyn Iterator<Item = Result<Option<Claim>, Abstention>> + 'a>;
+
 /// What an oracle needs so that its claims are verified and reduced.
 pub(super) trait Sources {
     /// What it compiles.
@@ -230,12 +233,12 @@ pub(super) trait Sources {
     const TOGETHER: usize;
 
     /// The claim made again for each of several sources, where the rule is still broken in the same way.
-    fn all_again(
-        &self,
-        claim: &Claim,
+    fn all_again<'a>(
+        &'a self,
+        claim: &'a Claim,
         sources: Vec<Self::Source>,
-        context: Context<'_>,
-    ) -> Result<Vec<Result<Option<Claim>, Abstention>>, Abstention>;
+        context: Context<'a>,
+    ) -> Result<Again<'a>, Abstention>;
 
     /// The claim on the canonical form of its source, so that one bug has one text.
     fn canonical(&self, claim: Claim, _source: Self::Source, _context: Context<'_>) -> Claim {
@@ -250,7 +253,7 @@ pub(super) const NO_SOURCE: Abstention = Abstention::Unusable("there is no progr
 pub(super) fn verify<S: Sources>(oracle: &S, claim: &Claim, context: Context<'_>) -> Verification {
     let again = S::Source::read(&claim.program)
         .map_err(unread)
-        .and_then(|source| oracle.all_again(claim, vec![source], context)?.pop().unwrap_or(Err(NO_SOURCE)));
+        .and_then(|source| oracle.all_again(claim, vec![source], context)?.next().unwrap_or(Err(NO_SOURCE)));
     verification(again)
 }
 
@@ -279,7 +282,7 @@ pub(super) fn minimise<S: Sources>(
             tried += some.len() as u64;
             context.cancel.tick();
             let Ok(all) = oracle.all_again(claim, some, context) else { continue };
-            if let Some(found) = all.into_iter().flatten().flatten().next() {
+            if let Some(found) = all.flatten().flatten().next() {
                 break found;
             }
         };

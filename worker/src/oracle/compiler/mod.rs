@@ -240,12 +240,12 @@ impl refine::Sources for Compiler {
     const TOGETHER: usize = 32;
 
     /// A kernel that the compiler refuses, or that cannot be judged, says nothing about the rule.
-    fn all_again(
-        &self,
-        claim: &Claim,
+    fn all_again<'a>(
+        &'a self,
+        claim: &'a Claim,
         kernels: Vec<Kernel>,
-        context: Context<'_>,
-    ) -> Result<Vec<Result<Option<Claim>, Abstention>>, Abstention> {
+        context: Context<'a>,
+    ) -> Result<refine::Again<'a>, Abstention> {
         let cell = named_cell(claim)?;
         let tool = self.tool(&cell)?;
         let beat = || context.cancel.tick();
@@ -255,15 +255,16 @@ impl refine::Sources for Compiler {
             kernels.iter().filter_map(|k| k.0.functions.first().cloned()),
             &beat,
         );
-        let again = |((module, launch), ptx): (Kernel, Ptx)| {
+        let spec = cell.spec(tool);
+        let again = move |((module, launch), ptx): (Kernel, Ptx)| {
             let draw = TileDraw { module, launch, safe: false };
             if claim.verdict == CRASH && (ptx.is_ok() || crashed(&draw, &ptx, "").is_some()) {
-                return Ok(crashed(&draw, &ptx, &cell.spec(tool)).filter(|new| same(new, claim)));
+                return Ok(crashed(&draw, &ptx, &spec).filter(|new| same(new, claim)));
             }
             let found = examine(&draw, ptx, context.models)?;
-            Ok(self::claim(&found, &cell.spec(tool), context.models).filter(|new| same(new, claim)))
+            Ok(self::claim(&found, &spec, context.models).filter(|new| same(new, claim)))
         };
-        Ok(kernels.into_iter().zip(texts).map(again).collect())
+        Ok(Box::new(kernels.into_iter().zip(texts).map(again)))
     }
 }
 

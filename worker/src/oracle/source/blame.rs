@@ -63,10 +63,10 @@ impl Need {
 fn need(asked: &Asked<'_>, thread: usize, op: &Op) -> Option<Need> {
     let object = object(asked, op);
     let steps = asked.source.threads.get(thread)?.steps();
-    let of = |step: &&Step| match op {
-        Op::Fence { .. } => matches!(step, Step::Fence { .. }) || Need::of(step).is_some_and(|need| need.sc),
-        _ if object.is_some() => step.object() == object,
-        _ => false,
+    let fence = matches!(op, Op::Fence { .. });
+    let of = |step: &&Step| {
+        let fences = matches!(step, Step::Fence { .. }) || Need::of(step).is_some_and(|need| need.sc);
+        if fence { fences } else { object.is_some() && step.object() == object }
     };
     steps.into_iter().filter(of).filter_map(Need::of).reduce(Need::and)
 }

@@ -137,7 +137,7 @@ impl Asked<'_> {
                 continue;
             }
             let counted = ptx.and_then(|ptx| {
-                let verdict = judge::judge(&source, &ptx, self.context.models)?;
+                let verdict = judge::judge(&source, &ptx, self.sources.desk(self.context))?;
                 self.count(row, &told, &Found { source, ptx: ptx.to_vec(), verdict })
             });
             if let (Err(why), Kept::Open(open)) = (counted, &mut row.kept) {
@@ -148,13 +148,13 @@ impl Asked<'_> {
     }
 
     fn count(&self, row: &mut Certified, told: &Told, found: &Found) -> Result<(), Abstention> {
-        let models = self.context.models;
+        let desk = self.sources.desk(self.context);
         let Some(direction) = found.verdict.judged.direction() else {
             // A program with a race may do anything.
             let mut tells = found.verdict.compiled.is_some();
             if told.has_order() {
                 let relaxed = told.relaxed(&found.source);
-                let more = |relaxed: Source| judge::means_more(&relaxed, &found.source, models);
+                let more = |relaxed: Source| judge::means_more(&relaxed, &found.source, desk);
                 tells &= relaxed.map(more).transpose()?.unwrap_or(false);
             }
             if tells {
@@ -165,7 +165,7 @@ impl Asked<'_> {
         };
         let class = found.verdict.class.clone();
         let emits = !told.partner || class.get(1).is_none_or(|kind| blames(kind, &row.emitted));
-        let elsewhere = |thread| judge::lost_elsewhere(&found.source, &found.ptx, thread, models);
+        let elsewhere = |thread| judge::lost_elsewhere(&found.source, &found.ptx, thread, desk);
         if !emits || told.thread.map(elsewhere).transpose()?.unwrap_or(false) {
             return Ok(());
         }
@@ -321,7 +321,7 @@ mod tests {
         for told in cell.programs() {
             let step = told.step().filter(|_| weak);
             let ptx = kernels(&told.source, step);
-            let verdict = judge::judge(&told.source, &ptx, &models).expect("a verdict");
+            let verdict = judge::judge(&told.source, &ptx, sources.desk(context)).expect("a verdict");
             let found = Found { source: told.source.clone(), ptx, verdict };
             asked.count(&mut row, &told, &found).expect("an answer");
             if matches!(row.kept, Kept::Lost { .. }) {

@@ -5,6 +5,7 @@
 
 use super::Threads;
 use super::cell::Cell;
+use super::judge;
 use crate::oracle::abstention::Abstention;
 use crate::oracle::batches;
 use moire_generate::source::source_seed;
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 type Ptx = Result<Threads, Arc<Failure>>;
 
 /// Programs of one batch: few enough that the forms of the first ones are soon known.
-pub(super) const SIZE: usize = 32;
+pub(super) const SIZE: usize = 64;
 
 /// A compiler and how it is called.
 pub(super) type Called<'a> = (&'a Compiler, &'a Cell);
@@ -32,6 +33,8 @@ pub(super) struct Answers {
     folder: Option<PathBuf>,
     tables: Mutex<Vec<(Cell, Arc<Mutex<Table>>)>>,
     batches: batches::Batches<Vec<Cell>, (Source, Vec<Ptx>, Option<Source>)>,
+    /// What was judged lately.
+    pub(super) found: judge::Found,
 }
 
 impl Answers {

@@ -5,10 +5,13 @@
 //!
 //! Under the default reading a release sequence has read-modify-writes only, which is the weaker reading; U3 is asked in its
 //! weaker reading too. So a claim does not depend on a switch.
+//!
+//! Releases of a compiler often emit the same, and all are asked of one program, so what was found lately is kept.
 
 use super::blame;
 use crate::oracle::abstention::Abstention;
 use crate::oracle::forbidden::{self, Forbidden};
+use crate::oracle::lately::Lately;
 use crate::oracle::models::Models;
 use crate::oracle::refine::{Compared, Judged, Until, known};
 use moire_execution::leaf::{FinalState, Memory};
@@ -23,6 +26,7 @@ use moire_source::lower::lower;
 use moire_source::state::State;
 use moire_source::text::print;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The model of the program.
 pub(super) const SOURCE: &str = "rc11-scoped";
@@ -32,6 +36,20 @@ pub(super) const PTX: &str = "ptx";
 /// The limits of exploration for both sides.
 fn limits() -> Limits {
     Limits { leaves: 8_000, checks: 40_000, steps: 200_000, ..Limits::default() }
+}
+
+/// What a judgement is made with: the models, and what was found lately.
+#[derive(Clone, Copy)]
+pub(super) struct Desk<'a> {
+    pub(super) models: &'a Models,
+    pub(super) found: &'a Found,
+}
+
+/// Meanings of programs and judgements found lately.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    meanings: Lately<Option<Arc<BTreeSet<State>>>>,
+    verdicts: Lately<Verdict>,
 }
 
 /// The judgement, and what it is about.
@@ -47,8 +65,19 @@ pub(super) struct Verdict {
 }
 
 /// Judges a program and the PTX of its threads.
-pub(super) fn judge(source: &Source, texts: &[String], models: &Models) -> Result<Verdict, Abstention> {
-    let Some(allowed) = meaning(source, models).map_err(|why| why.at("source"))? else {
+pub(super) fn judge(source: &Source, texts: &[String], desk: Desk<'_>) -> Result<Verdict, Abstention> {
+    // Before the body stand versions and targets. Of them the number of lines counts, which witnesses name.
+    let told = |text: &String| match text.split_once('{') {
+        Some((head, body)) => format!("{} {body}", head.lines().count()),
+        None => text.clone(),
+    };
+    let key = [print(source)].into_iter().chain(texts.iter().map(told)).collect::<Vec<_>>().join("\0");
+    desk.found.verdicts.get(&key, || judged(source, texts, desk))
+}
+
+fn judged(source: &Source, texts: &[String], desk: Desk<'_>) -> Result<Verdict, Abstention> {
+    let models = desk.models;
+    let Some(allowed) = meaning(source, desk).map_err(|why| why.at("source"))? else {
         return Ok(Verdict { judged: Judged::Racy, compiled: None, executions: 0, class: Vec::new() });
     };
     let compiled = together(source, texts).map_err(|why| why.at("PTX"))?;
@@ -60,8 +89,8 @@ pub(super) fn judge(source: &Source, texts: &[String], models: &Models) -> Resul
 }
 
 /// Whether a program means more than another one.
-pub(super) fn means_more(more: &Source, source: &Source, models: &Models) -> Result<bool, Abstention> {
-    Ok(match (meaning(more, models)?, meaning(source, models)?) {
+pub(super) fn means_more(more: &Source, source: &Source, desk: Desk<'_>) -> Result<bool, Abstention> {
+    Ok(match (meaning(more, desk)?, meaning(source, desk)?) {
         (Some(more), Some(less)) => !more.is_subset(&less),
         (None, Some(_)) => true,
         (_, None) => false,
@@ -73,9 +102,10 @@ pub(super) fn lost_elsewhere(
     source: &Source,
     texts: &[String],
     thread: usize,
-    models: &Models,
+    desk: Desk<'_>,
 ) -> Result<bool, Abstention> {
-    let Some(allowed) = meaning(source, models)? else { return Ok(true) };
+    let models = desk.models;
+    let Some(allowed) = meaning(source, desk)? else { return Ok(true) };
     let compiled = together(source, texts)?;
     let asked = Asked { source, allowed: &allowed, compiled: &compiled, models };
     Ok(blame::helps_elsewhere(&asked, thread))
@@ -92,7 +122,11 @@ fn together(source: &Source, texts: &[String]) -> Result<Compiled, Abstention> {
 }
 
 /// The final states that a program may reach; `None` if it has a race.
-fn meaning(source: &Source, models: &Models) -> Result<Option<BTreeSet<State>>, Abstention> {
+fn meaning(source: &Source, desk: Desk<'_>) -> Result<Option<Arc<BTreeSet<State>>>, Abstention> {
+    desk.found.meanings.get(&print(source), || Ok(meant(source, desk.models)?.map(Arc::new)))
+}
+
+fn meant(source: &Source, models: &Models) -> Result<Option<BTreeSet<State>>, Abstention> {
     let lowered = lower(source)?;
     let state = |end: &FinalState| lowered.state(source, &end.regs, &end.memory);
     let compared = Compared::State(&state);

@@ -28,7 +28,7 @@ use super::{CRASH, Oracle, answer, refine, same};
 use crate::job::{Budget, Claim, EngineReport, Reduced, Side, Source as Origin, Verification};
 use cell::Cell;
 use compiled::{Answers, Called, SIZE};
-use judge::Verdict;
+use judge::{Desk, Verdict};
 use moire_program::canon::spell::hash;
 use moire_source::Source;
 use moire_source::canon;
@@ -77,6 +77,8 @@ pub(super) fn all() -> impl Iterator<Item = Sources> {
 
 /// The PTX of the threads of a program.
 type Threads = Arc<[String]>;
+/// What each cell makes of all threads of a program, or why one of them makes nothing.
+type Each = Result<Vec<Threads>, Abstention>;
 
 /// A judged program and its PTX.
 struct Found {
@@ -96,6 +98,10 @@ impl Sources {
     /// The compilers, newest first by kind.
     fn tools(&self) -> &[Compiler] {
         self.found.get_or_init(|| self.kinds.iter().flat_map(|kind| Compiler::all(*kind)).collect())
+    }
+
+    fn desk<'a>(&'a self, context: Context<'a>) -> Desk<'a> {
+        Desk { models: context.models, found: &self.answers.found }
     }
 
     fn mixes(&self) -> bool {
@@ -140,23 +146,33 @@ impl Sources {
         cells.iter().map(|cell| Ok((self.tool(cell)?, cell))).collect()
     }
 
-    /// The PTX of each program: of the first thread by the first cell, of the others by the last one.
+    /// The PTX of each program.
     fn compiled(
         &self,
         cells: &[Cell],
         sources: &[&Source],
         context: Context<'_>,
     ) -> Result<Vec<Result<Threads, Abstention>>, Abstention> {
+        Ok(self.each(cells, sources, context)?.into_iter().map(|each| joined(&each?)).collect())
+    }
+
+    /// What each cell makes of each program.
+    fn each(
+        &self,
+        cells: &[Cell],
+        sources: &[&Source],
+        context: Context<'_>,
+    ) -> Result<Vec<Each>, Abstention> {
         let beat = || context.cancel.tick();
         let by = self.called(cells)?;
         let of = |one: &Called<'_>| self.answers.compile(*one, sources, &beat);
         let mut all: Vec<_> = by.iter().map(|one| of(one).into_iter()).collect();
-        Ok(sources.iter().map(|_| joined(all.iter_mut().filter_map(Iterator::next).collect())).collect())
+        Ok(sources.iter().map(|_| all.iter_mut().filter_map(Iterator::next).collect()).collect())
     }
 
     /// What a program breaks in cells.
     fn side(&self, cells: &[Cell], case: &mut Case<'_>) -> Result<Option<Claim>, Abstention> {
-        let (source, ptx, deadly) = self.item(cells, &case.item.source, case.context)?;
+        let (source, each, deadly) = self.item(cells, &case.item.source, case.context)?;
         case.context.cancel.tick();
         if let Some(form) = deadly {
             let ptx = self.compiled(cells, &[&form], case.context)?.pop().unwrap_or(Err(NO_COMPILER));
@@ -164,21 +180,23 @@ impl Sources {
                 return Ok(Some(claim));
             }
         }
-        let ptx = match ptx {
+        let each = match each {
             Err(why) => match self.crashed(cells, &source, &why) {
                 Some(claim) => return Ok(Some(claim)),
                 None => return Err(why.at("rejected")),
             },
-            Ok(ptx) => ptx,
+            Ok(each) => each,
         };
+        let ptx = joined(&each)?;
         case.report.program = *blake3::hash(canon::text(&source).as_bytes()).as_bytes();
         let models = case.context.models;
-        let found = judge::judge(&source, &ptx, models).map_err(|why| why.at(self.about.name));
+        let found =
+            judge::judge(&source, &ptx, self.desk(case.context)).map_err(|why| why.at(self.about.name));
         case.context.cancel.tick();
         let found = Found { source, ptx: ptx.to_vec(), verdict: found? };
         if self.mixes()
             && found.verdict.judged.direction().is_some()
-            && self.wrong_alone(cells, &found.source, case.context)?
+            && self.wrong_alone(&found.source, &each, case.context)?
         {
             return Ok(None);
         }
@@ -192,17 +210,17 @@ impl Sources {
         cells: &[Cell],
         origin: &Origin,
         context: Context<'_>,
-    ) -> Result<(Source, Result<Threads, Abstention>, Option<Source>), Abstention> {
+    ) -> Result<(Source, Each, Option<Source>), Abstention> {
         match origin {
             Origin::Text(text) => {
                 let source = parse(text)?;
-                let ptx = self.compiled(cells, &[&source], context)?.pop().unwrap_or(Err(NO_COMPILER));
-                Ok((source, ptx, None))
+                let each = self.each(cells, &[&source], context)?.pop().unwrap_or(Err(NO_COMPILER));
+                Ok((source, each, None))
             }
             Origin::Generated { seed, index, .. } => {
                 let beat = || context.cancel.tick();
-                let (source, ptx, deadly) = self.answers.item(&self.called(cells)?, (*seed, *index), &beat);
-                Ok((source, joined(ptx), deadly))
+                let (source, each, deadly) = self.answers.item(&self.called(cells)?, (*seed, *index), &beat);
+                Ok((source, each.into_iter().collect(), deadly))
             }
         }
     }
@@ -213,12 +231,15 @@ impl Sources {
         Some(super::crash(self.about.name, &cells.first()?.to_string(), print(source), &death))
     }
 
-    /// Whether one of the cells breaks a rule alone.
-    fn wrong_alone(&self, cells: &[Cell], source: &Source, context: Context<'_>) -> Result<bool, Abstention> {
-        for cell in cells {
-            let mut ptx = self.compiled(std::slice::from_ref(cell), &[source], context)?;
-            let ptx = ptx.pop().unwrap_or(Err(NO_COMPILER))?;
-            if judge::judge(source, &ptx, context.models)?.judged.direction().is_some() {
+    /// Whether what one of the cells makes of a program breaks a rule alone.
+    fn wrong_alone(
+        &self,
+        source: &Source,
+        each: &[Threads],
+        context: Context<'_>,
+    ) -> Result<bool, Abstention> {
+        for ptx in each {
+            if judge::judge(source, ptx, self.desk(context))?.judged.direction().is_some() {
                 return Ok(true);
             }
         }
@@ -229,7 +250,7 @@ impl Sources {
     fn shown(&self, claim: &Claim, context: Context<'_>) -> Result<Evidence, Abstention> {
         let (source, cells) = (parse(&claim.program)?, named_cells(claim)?);
         let again = refine::Sources::all_again(self, claim, vec![source.clone()], context);
-        let again = again.ok().and_then(|mut all| all.pop()?.ok()?).unwrap_or_else(|| claim.clone());
+        let again = again.ok().and_then(|mut all| all.next()?.ok()?).unwrap_or_else(|| claim.clone());
         let witness: Option<serde_json::Value> = serde_json::from_str(&again.witness).ok();
         let end = witness.and_then(|w| Some(w["outcome"].as_str()?.to_owned()));
         let forbidden = end.as_ref().map(|end| judge::forbidden(&source, end, context.models)).transpose()?;
@@ -313,10 +334,9 @@ fn then(program: &str) -> Option<String> {
 /// No cell was named.
 const NO_COMPILER: Abstention = Abstention::Unusable("the claim names no compiler");
 
-/// The first thread of the first answer, and the others of the last one.
-fn joined(answers: Vec<Result<Threads, Abstention>>) -> Result<Threads, Abstention> {
-    let all: Vec<Threads> = answers.into_iter().collect::<Result<_, _>>()?;
-    let (Some(first), Some(last)) = (all.first(), all.last()) else { return Err(NO_COMPILER) };
+/// Of the first thread what the first cell makes, of the others what the last one does.
+fn joined(each: &[Threads]) -> Result<Threads, Abstention> {
+    let (Some(first), Some(last)) = (each.first(), each.last()) else { return Err(NO_COMPILER) };
     Ok(first.iter().take(1).chain(last.iter().skip(1)).cloned().collect())
 }
 
@@ -422,37 +442,40 @@ impl refine::Sources for Sources {
     type Source = Source;
     const TOGETHER: usize = 32;
 
-    fn all_again(
-        &self,
-        claim: &Claim,
+    fn all_again<'a>(
+        &'a self,
+        claim: &'a Claim,
         sources: Vec<Source>,
-        context: Context<'_>,
-    ) -> Result<Vec<Result<Option<Claim>, Abstention>>, Abstention> {
+        context: Context<'a>,
+    ) -> Result<refine::Again<'a>, Abstention> {
         let cells = named_cells(claim)?;
         let (all, models): (Vec<&Source>, _) = (sources.iter().collect(), context.models);
-        let compiled = self.compiled(&cells, &all, context)?;
-        let again = |(source, ptx): (&Source, Result<Threads, Abstention>)| {
+        let compiled = self.each(&cells, &all, context)?;
+        let again = move |(source, each): (Source, Each)| {
             if claim.verdict == CRASH {
-                return match ptx {
+                return match each {
                     Ok(_) => Ok(None),
                     Err(why) if why.death().is_none() => Err(why),
-                    Err(why) => Ok(self.crashed(&cells, source, &why).filter(|new| same(new, claim))),
+                    Err(why) => Ok(self.crashed(&cells, &source, &why).filter(|new| same(new, claim))),
                 };
             }
-            let ptx = ptx?;
-            let verdict = judge::judge(source, &ptx, models)?;
-            let found = Found { source: source.clone(), ptx: ptx.to_vec(), verdict };
+            let each = each?;
+            let ptx = joined(&each)?;
+            let verdict = judge::judge(&source, &ptx, self.desk(context))?;
+            let found = Found { source, ptx: ptx.to_vec(), verdict };
             let claimed = self.claim(&found, &cells, models).filter(|new| same(new, claim));
-            let alone = claimed.is_some() && self.mixes() && self.wrong_alone(&cells, source, context)?;
+            let alone =
+                claimed.is_some() && self.mixes() && self.wrong_alone(&found.source, &each, context)?;
             Ok(claimed.filter(|_| !alone))
         };
-        Ok(sources.iter().zip(compiled).map(again).collect())
+        Ok(Box::new(sources.into_iter().zip(compiled).map(again)))
     }
 
     fn canonical(&self, claim: Claim, source: Source, context: Context<'_>) -> Claim {
         let form = canon::canonical(&source);
         let again = self.all_again(&claim, vec![form], context);
-        again.ok().and_then(|mut all| all.pop()?.ok()?).unwrap_or(claim)
+        let again = again.ok().and_then(|mut all| all.next()?.ok()?);
+        again.unwrap_or(claim)
     }
 }
 
