@@ -20,9 +20,10 @@ pub fn module(programs: &[&Source], first: usize) -> String {
     for (n, source) in programs.iter().enumerate() {
         for (o, object) in source.objects.iter().enumerate() {
             if object.space == Space::Shared {
+                // Not internal: of such one `opt` knows every store.
                 let (ty, align) = (ty(object.bits), object.bits / 8);
                 let name = shared(first + n, o);
-                let _ = writeln!(out, "@{name} = internal addrspace(3) global {ty} undef, align {align}");
+                let _ = writeln!(out, "@{name} = addrspace(3) global {ty} undef, align {align}");
             }
         }
         for t in 0..source.threads.len() {

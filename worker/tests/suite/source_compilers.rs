@@ -295,7 +295,8 @@ fn the_known_bugs_of_llvm_are_found_from_random_programs() {
     assert!(steps <= 8, "{}", small.claim.program);
     assert_eq!(oracles.verify(&small.claim, &Cancel::new()), Verification::Confirmed);
     let again = run(&oracles, LLVM_SOURCES.name, Source::Text(small.claim.program.clone()));
-    assert_eq!(again.claims, [small.claim]);
+    // A text is also tried with `opt` in front.
+    assert!(again.claims.contains(&small.claim), "{again:?}");
 }
 
 /// The crashes that a stand-in shows on the first drawn programs: each with its program.

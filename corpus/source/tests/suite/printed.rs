@@ -27,7 +27,7 @@ fn llvm_ir_has_every_order_and_scope() {
     assert!(second.contains("%v4 = phi i32 [ %v1, %start ], [ %v3, %then2 ]\n"), "{second}");
     assert!(second.contains("store i32 %v4, ptr addrspace(1) %o1_0, align 4"), "{second}");
     assert_eq!(module.matches("define ptx_kernel").count(), 4);
-    assert_eq!(module.matches("@moire_s5_2 = internal addrspace(3) global i64 undef").count(), 1);
+    assert_eq!(module.matches("@moire_s5_2 = addrspace(3) global i64 undef").count(), 1);
 }
 
 #[test]

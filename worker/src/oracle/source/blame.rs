@@ -14,6 +14,7 @@ use moire_program::ir::{
 };
 use moire_program::{barrier_op, jump_op, register_op, unit_op};
 use moire_source::{Access, Order, Space, Step};
+use std::collections::BTreeMap;
 
 /// What is given back to an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,9 @@ enum Gift {
     Scope,
     Order,
 }
+
+/// The class of code that accesses an object with several sizes.
+const MIXED: &str = "mixed-size";
 
 /// What a program asks of the accesses of a thread to an object, or of its fences, together.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +86,7 @@ fn object(asked: &Asked<'_>, op: &Op) -> Option<usize> {
 pub(super) fn class(asked: &Asked<'_>, judged: &Judged) -> Vec<String> {
     match judged {
         Judged::Beyond(_) => beyond(asked),
-        Judged::Undefined => vec!["mixed-size".to_owned()],
+        Judged::Undefined => vec![MIXED.to_owned()],
         Judged::Race if !weak_on_atomic(asked).is_empty() => vec!["weak-access".to_owned()],
         Judged::Race => lost(asked, true).unwrap_or_else(|| vec!["race".to_owned()]),
         Judged::Racy | Judged::Agrees(_) | Judged::Contested(..) | Judged::Progress(_) => Vec::new(),
@@ -100,12 +104,18 @@ fn beyond(asked: &Asked<'_>) -> Vec<String> {
         let what = if lacks_fences(asked) { "fence" } else { "seq_cst" };
         return vec!["order-lost".to_owned(), what.to_owned()];
     }
-    vec![if weak_on_atomic(asked).is_empty() { "value" } else { "weak-access" }.to_owned()]
+    let why = if mixes_sizes(&asked.compiled.program) { MIXED } else { "value" };
+    vec![if weak_on_atomic(asked).is_empty() { why } else { "weak-access" }.to_owned()]
 }
 
 /// What was lost, and the kinds of instructions that are to blame. With `whole` races have to be gone, too.
 fn lost(asked: &Asked<'_>, whole: bool) -> Option<Vec<String>> {
-    let all: Vec<(usize, usize)> = places(&asked.compiled.program);
+    let mut all: Vec<(usize, usize)> = places(&asked.compiled.program);
+    // A stronger fence may stand in for an access beside it, so accesses come first.
+    let fence = |(t, at): &(usize, usize)| {
+        matches!(asked.compiled.program.threads[*t].body[*at].op, Op::Fence { .. })
+    };
+    all.sort_by_key(fence);
     let name = |(t, at): &(usize, usize)| mnemonic(&asked.compiled.program.threads[*t].body[*at].op);
     let suffices = |some: &[(usize, usize)], gift| suffices(asked, some, gift, whole);
     let gifts = [(Gift::Scope, "scope-lost"), (Gift::Order, "order-lost")];
@@ -126,6 +136,18 @@ fn lost(asked: &Asked<'_>, whole: bool) -> Option<Vec<String>> {
     }
     let kind = one.or_else(|| kinds.first().copied())?;
     Some(vec![word.to_owned(), kind.to_owned()])
+}
+
+/// Whether some object is accessed with several sizes.
+fn mixes_sizes(program: &Program) -> bool {
+    let mut sizes = BTreeMap::new();
+    program.threads.iter().flat_map(|t| &t.body).any(|instr| {
+        let (Op::Load { ty, addr, .. } | Op::Store { ty, addr, .. } | Op::Rmw { ty, addr, .. }) = &instr.op
+        else {
+            return false;
+        };
+        *sizes.entry(addr.base).or_insert(ty.bytes()) != ty.bytes()
+    })
 }
 
 /// Whether a thread has fewer fences than the program asks for.

@@ -13,11 +13,16 @@ pub(super) struct Cell {
     target: Option<String>,
     ptx: Option<u32>,
     level: Option<u8>,
+    /// The level of `opt`, if it goes first.
+    opt: Option<u8>,
 }
+
+/// The level of `opt` that is usual.
+const OPT: u8 = 2;
 
 /// A specification of a compiler that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{word}` in `{spec}` is none of release=N, target=sm_N, ptx=N, level=0 to 3")]
+#[error("`{word}` in `{spec}` is none of release=N, target=sm_N, ptx=N, level=0 to 3, opt=1 to 3")]
 pub struct SourceCellError {
     word: String,
     spec: String,
@@ -26,8 +31,13 @@ pub struct SourceCellError {
 impl Cell {
     /// The cell that is used if the plan names none.
     pub(super) fn of(compiler: &Compiler) -> Cell {
-        let named = Cell { kind: compiler.kind(), release: None, target: None, ptx: None, level: None };
-        named.settled(compiler)
+        let kind = compiler.kind();
+        Cell { kind, release: None, target: None, ptx: None, level: None, opt: None }.settled(compiler)
+    }
+
+    /// The cell with `opt` in front of the compiler, if it is there.
+    pub(super) fn optimised(compiler: &Compiler) -> Option<Cell> {
+        compiler.optimiser().map(|_| Cell { opt: Some(OPT), ..Cell::of(compiler) })
     }
 
     /// The cell with everything named, for the compiler that answers.
@@ -39,6 +49,7 @@ impl Cell {
             target: Some(options.target),
             ptx: options.ptx,
             level: Some(options.level),
+            opt: options.opt,
         }
     }
 
@@ -48,6 +59,7 @@ impl Cell {
             target: self.target.clone().unwrap_or(usual.target),
             ptx: self.ptx.or(usual.ptx),
             level: self.level.unwrap_or(usual.level),
+            opt: self.opt,
         }
     }
 
@@ -59,7 +71,7 @@ impl Cell {
     /// The options of a cell that names everything, as the sides of claims do.
     pub(super) fn named(&self) -> Options {
         let target = self.target.clone().unwrap_or_else(|| "sm_90".to_owned());
-        Options { target, ptx: self.ptx, level: self.level.unwrap_or(2) }
+        Options { target, ptx: self.ptx, level: self.level.unwrap_or(2), opt: self.opt }
     }
 
     /// The cell of a specification; `None` for a specification of something else.
@@ -69,7 +81,7 @@ impl Cell {
     pub(super) fn parse(spec: &str) -> Option<Result<Cell, SourceCellError>> {
         let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
         let kind = Kind::ALL.into_iter().find(|k| k.name() == name)?;
-        let mut cell = Cell { kind, release: None, target: None, ptx: None, level: None };
+        let mut cell = Cell { kind, release: None, target: None, ptx: None, level: None, opt: None };
         for word in rest.split(',').filter(|w| !w.is_empty()) {
             match word.split_once('=') {
                 Some(("target", target)) if target.starts_with("sm_") && plain(target) => {
@@ -77,6 +89,9 @@ impl Cell {
                 }
                 Some(("level", level @ ("0" | "1" | "2" | "3"))) => {
                     cell.level = Some(level.as_bytes()[0] - b'0');
+                }
+                Some(("opt", level @ ("1" | "2" | "3"))) if kind == Kind::Llvm => {
+                    cell.opt = Some(level.as_bytes()[0] - b'0');
                 }
                 Some(("ptx", ptx)) if kind == Kind::Llvm && ptx.parse::<u32>().is_ok() => {
                     cell.ptx = ptx.parse().ok();
@@ -92,10 +107,11 @@ impl Cell {
         Some(Ok(cell))
     }
 
-    /// Whether the compiler is of the kind and the release asked for.
+    /// Whether the compiler is of the kind and the release asked for, and has `opt` if that is.
     pub(super) fn takes(&self, compiler: &Compiler) -> bool {
         let release = compiler.release();
-        self.kind == compiler.kind() && self.release.as_ref().is_none_or(|r| *r == release)
+        let has = self.opt.is_none() || compiler.optimiser().is_some();
+        has && self.kind == compiler.kind() && self.release.as_ref().is_none_or(|r| *r == release)
     }
 }
 
@@ -108,6 +124,7 @@ impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = [
             self.level.map(|n| format!("level={n}")),
+            self.opt.map(|n| format!("opt={n}")),
             self.ptx.map(|n| format!("ptx={n}")),
             self.release.as_ref().map(|r| format!("release={r}")),
             self.target.as_ref().map(|t| format!("target={t}")),
@@ -128,7 +145,17 @@ mod tests {
         let full = "llvm:level=0,ptx=86,release=22,target=sm_100a";
         assert_eq!(cell(full).expect("reads").to_string(), full);
         assert_eq!(cell("nvcc").expect("reads").to_string(), "nvcc");
-        for wrong in ["llvm:level=4", "llvm:x", "nvcc:ptx=86", "llvm:target=sm_90;rm", "llvm:release=new"] {
+        let optimised = cell("llvm:opt=2,level=1").expect("reads");
+        assert_eq!(optimised.to_string(), "llvm:level=1,opt=2");
+        for wrong in [
+            "llvm:level=4",
+            "llvm:opt=0",
+            "nvcc:opt=2",
+            "llvm:x",
+            "nvcc:ptx=86",
+            "llvm:target=sm_90;rm",
+            "llvm:release=new",
+        ] {
             assert!(cell(wrong).is_err(), "{wrong}");
         }
         assert!(Cell::parse("ptx").is_none() && Cell::parse("llvmx").is_none());

@@ -59,7 +59,7 @@ pub fn compilers(named: &[String]) -> Result<Vec<String>, Abstention> {
     }
     let mut out = Vec::new();
     for sources in all().filter(|s| !s.mixes()) {
-        out.extend(sources.cells(named)?.iter().map(ToString::to_string));
+        out.extend(sources.cells(named, super::Optimised::Never)?.iter().map(ToString::to_string));
     }
     Ok(out)
 }

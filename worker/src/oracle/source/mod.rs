@@ -25,7 +25,7 @@ use super::evidence::{Evidence, Unit};
 use super::models::Models;
 use super::tools::{LLVM, MIXING, NVCC};
 use super::{CRASH, Oracle, answer, refine, same};
-use crate::job::{Budget, Claim, EngineReport, Reduced, Side, Source as Origin, Verification};
+use crate::job::{Budget, Claim, EngineReport, Item, Reduced, Side, Source as Origin, Verification};
 use cell::Cell;
 use compiled::{Answers, Called, SIZE};
 use judge::{Desk, Verdict};
@@ -75,6 +75,14 @@ pub(super) fn all() -> impl Iterator<Item = Sources> {
         .map(of)
 }
 
+/// Whether an optimiser goes in front of compilers that have one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Optimised {
+    Never,
+    Too,
+    Only,
+}
+
 /// The PTX of the threads of a program.
 type Threads = Arc<[String]>;
 /// What each cell makes of all threads of a program, or why one of them makes nothing.
@@ -114,7 +122,7 @@ impl Sources {
     }
 
     /// The cells of a plan that are for this oracle. A plan that names none asks for each release that is here.
-    fn cells(&self, plan: &[String]) -> Result<Vec<Cell>, Abstention> {
+    fn cells(&self, plan: &[String], how: Optimised) -> Result<Vec<Cell>, Abstention> {
         let named: Vec<Cell> = plan
             .iter()
             .filter_map(|spec| Cell::parse(spec))
@@ -122,14 +130,24 @@ impl Sources {
             .map_err(Abstention::SourceCell)?;
         let own: Vec<Cell> = named.iter().filter(|c| self.kinds.contains(&c.kind)).cloned().collect();
         if plan.is_empty() {
-            return Ok(self.tools().iter().map(Cell::of).collect());
+            let plain = self.tools().iter().map(Cell::of).filter(|_| how != Optimised::Only);
+            let first = self.tools().iter().filter(|_| how != Optimised::Never);
+            return Ok(plain.chain(first.filter_map(Cell::optimised)).collect());
         }
         own.into_iter().map(|cell| Ok(cell.settled(self.tool(&cell)?))).collect()
     }
 
-    /// The sides of an item: each cell alone, or one pair of cells, the same for all items of a batch.
-    fn sides(&self, plan: &[String], index: u64) -> Result<Vec<Vec<Cell>>, Abstention> {
-        let cells = self.cells(plan)?;
+    /// The sides of an item: each cell alone, or one pair of cells, the same for all items of a batch. Every other batch has
+    /// an optimiser in front; a text is tried in both ways.
+    fn sides(&self, item: &Item) -> Result<Vec<Vec<Cell>>, Abstention> {
+        let (index, batch) = (item.index, item.index / SIZE as u64);
+        let how = match item.source {
+            _ if self.mixes() => Optimised::Never,
+            Origin::Text(_) => Optimised::Too,
+            Origin::Generated { .. } if batch % 2 == 1 => Optimised::Only,
+            Origin::Generated { .. } => Optimised::Never,
+        };
+        let cells = self.cells(&item.plan.models, how)?;
         if !self.mixes() {
             return Ok(cells.into_iter().map(|cell| vec![cell]).collect());
         }
@@ -279,7 +297,7 @@ impl Sources {
             language,
             version: self.tool(cell).ok().map(Compiler::version),
             release: cell.release().to_owned(),
-            command: [vec![cell.kind.command().to_owned()], cell.kind.arguments(&options)].concat().join(" "),
+            command: cell.kind.line(&options),
             text,
             names: NAMES.to_owned(),
             ptx: now.as_ref().ok().cloned().or_else(|| then(&claim.program)),
@@ -381,7 +399,7 @@ impl Oracle for Sources {
     }
 
     fn run(&self, case: &mut Case<'_>) -> Vec<Claim> {
-        let sides = match self.sides(&case.item.plan.models, case.item.index) {
+        let sides = match self.sides(case.item) {
             Ok(sides) => sides,
             Err(why) => {
                 case.abstain(&why);

@@ -10,6 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// What `opt` makes of a text.
+const OPTIMISED: &str = "optimised.ll";
 /// Most lines of a message that are kept.
 const MAX_LINES: usize = 6;
 /// Most lines that are kept of a compiler that died.
@@ -60,8 +62,14 @@ impl Kind {
         }
     }
 
-    /// Its arguments: it compiles [`Kind::file`] to `module.ptx`.
-    pub fn arguments(self, options: &Options) -> Vec<String> {
+    /// The commands that compile [`Kind::file`] to `module.ptx`, as a person types them.
+    pub fn line(self, options: &Options) -> String {
+        let first = options.opt.map(|level| format!("opt -O{level} -S -o {OPTIMISED} {} && ", self.file()));
+        format!("{}{} {}", first.unwrap_or_default(), self.command(), self.arguments(options).join(" "))
+    }
+
+    /// The arguments of the compiler, behind `opt` if that goes first.
+    fn arguments(self, options: &Options) -> Vec<String> {
         let (target, level) = (&options.target, options.level);
         let mut all = match self {
             Kind::Llvm => vec!["-mtriple=nvptx64-nvidia-cuda".to_owned(), format!("-mcpu={target}")],
@@ -71,7 +79,8 @@ impl Kind {
             all.extend(options.ptx.map(|n| format!("-mattr=+ptx{n}")));
             all.push(format!("-O{level}"));
         }
-        all.extend(["-o", "module.ptx", self.file()].map(str::to_owned));
+        let file = if options.opt.is_some() { OPTIMISED } else { self.file() };
+        all.extend(["-o", "module.ptx", file].map(str::to_owned));
         all
     }
 
@@ -123,6 +132,8 @@ pub struct Options {
     pub ptx: Option<u32>,
     /// The level of optimisation, 0 to 3.
     pub level: u8,
+    /// The level of `opt`, the optimiser of LLVM, if it goes first.
+    pub opt: Option<u8>,
 }
 
 /// A compiler whose release is known.
@@ -205,6 +216,12 @@ impl Compiler {
         &self.path
     }
 
+    /// `opt` of the same release, which stands beside `llc`.
+    pub fn optimiser(&self) -> Option<PathBuf> {
+        let file = self.path.file_name()?.to_str()?.strip_prefix("llc").map(|end| format!("opt{end}"))?;
+        Some(self.path.with_file_name(file)).filter(|path| path.is_file())
+    }
+
     /// Its version.
     pub fn version(&self) -> Version {
         self.version
@@ -229,7 +246,7 @@ impl Compiler {
             (Kind::Llvm, 19) => ("sm_90", Some(85)),
             (Kind::Llvm, _) => ("sm_90", Some(86)),
         };
-        Options { target: target.to_owned(), ptx, level: 2 }
+        Options { target: target.to_owned(), ptx, level: 2, opt: None }
     }
 
     /// Compiles a text to PTX.
@@ -255,7 +272,13 @@ impl Compiler {
         // The shell sets the limit for itself and for the process it becomes.
         let mut command = Command::new("sh");
         let kibibytes = (self.memory / 1024).to_string();
-        command.args(["-c", "ulimit -v \"$0\" && exec \"$@\"", &kibibytes]).arg(&self.path);
+        let opt = options.opt.zip(self.optimiser());
+        let first = if opt.is_some() { "\"$1\" \"$2\" -S -o \"$3\" \"$4\" && shift 4 && " } else { "" };
+        command.args(["-c", &format!("ulimit -v \"$0\" && {first}exec \"$@\""), &kibibytes]);
+        if let Some((level, path)) = opt {
+            command.arg(path).arg(format!("-O{level}")).args([OPTIMISED, self.kind.file()]);
+        }
+        command.arg(&self.path);
         command.args(self.kind.arguments(options));
         // `llc` would spend most of its time on the names of a stack trace.
         command.env("LLVM_DISABLE_SYMBOLIZATION", "1");
