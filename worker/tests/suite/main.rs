@@ -11,6 +11,7 @@ mod outside;
 mod patterns;
 mod pinned;
 mod source_compilers;
+mod source_second;
 mod sources;
 mod tile_examples;
 mod trace;
