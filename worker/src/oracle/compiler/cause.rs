@@ -1,12 +1,13 @@
 //! Causes of a forbidden final state: changes of the kernel under which the state would be allowed.
 //!
-//! Two changes are tried.
+//! Three changes are tried.
 //!
 //! - *One read becomes several*: each user of a scalar load gets its own read, as when every thread reads for itself. To add
 //!   few reads, users whose cells end with the same content share a read first; then users at the same place in their
 //!   tiles, as threads have them; then each user has its own.
 //! - *One write becomes several*: each strong store stores each element twice, as when several threads store one element of
 //!   a tile with fewer elements than threads.
+//! - *Both*: the two together, or each block without a read-modify-write twice, as when a thread stores what it read itself.
 //!
 //! If the weakest reading allows the final state of the changed kernel, that change is the cause, and findings with this
 //! cause are one class.
@@ -86,6 +87,25 @@ pub(super) fn repeated(source: &Program) -> Option<Program> {
         }
     }
     changed.then_some(program)
+}
+
+/// The program in which each block that updates nothing runs twice; `None` where there is none. As in [`repeated`], weak stores
+/// are made once.
+pub(super) fn twins(source: &Program) -> Option<Program> {
+    let updates = |instr: &Instr| access(instr).is_some_and(|a| matches!(a.kind, TileKind::Rmw { .. }));
+    let mut program = source.clone();
+    for thread in source.threads.iter().filter(|t| !t.body.iter().any(updates)) {
+        let mut twin = Thread { name: format!("{}-again", thread.name), ..thread.clone() };
+        for instr in &mut twin.body {
+            if let Op::Tile(TileOp::Access(access)) = &mut instr.op
+                && access.kind == TileKind::Store(StoreOrder::Weak)
+            {
+                access.elements.clear();
+            }
+        }
+        program.threads.push(twin);
+    }
+    (program.threads.len() > source.threads.len()).then_some(program)
 }
 
 fn access(instr: &Instr) -> Option<&TileAccess> {

@@ -254,7 +254,8 @@ impl Asked<'_> {
         if allowed(twice.clone()) {
             return Some(cause::ONE_WRITE);
         }
-        both.any(allowed).then_some(cause::ONE_OF_EACH)
+        let each = both.any(allowed) || cause::twins(&self.pair.source).is_some_and(allowed);
+        each.then_some(cause::ONE_OF_EACH)
     }
 }
 
