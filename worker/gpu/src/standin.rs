@@ -2,13 +2,14 @@
 //! in an order drawn from the seed.
 //!
 //! Contract: its outcomes are sequentially consistent, so every shipped model allows them and it finds no bug. It exists for
-//! its interface and bookkeeping, which are those of a device.
+//! its interface and bookkeeping, which are those of a device. One that lies ([`StandIn::lying`]) is a bug on purpose: with it
+//! the way of an outcome that no model allows is tried, from the device to the finding.
 
-use crate::device::{Batch, Device, DeviceError, Identity, Samples};
+use crate::device::{Batch, Device, DeviceError, Identity, STAND_IN, Samples};
 use crate::histogram::{Histogram, Seen};
 use crate::strategy::draw;
-use crate::takes::observed;
-use moire_program::ir::{Address, AtomOp, Op, Operand, Program, Ty};
+use crate::takes::{observed, seen};
+use moire_program::ir::{Address, AtomOp, Op, Operand, Program, Reg, ThreadId, Ty};
 use moire_program::{barrier_op, jump_op, unit_op};
 
 /// The stand-in for a device.
@@ -16,18 +17,44 @@ use moire_program::{barrier_op, jump_op, unit_op};
 pub struct StandIn {
     identity: Identity,
     instances_max: u32,
+    lies: bool,
 }
+
+/// Of so many instances that could lie, one does.
+const LIES: u64 = 32;
 
 impl StandIn {
     /// A stand-in that runs at most so many instances a launch, one after the other.
     pub fn new(instances_max: u32) -> Self {
         let identity = Identity {
             name: "stand-in".to_owned(),
-            uuid: "stand-in".to_owned(),
+            uuid: STAND_IN.to_owned(),
             capability: (9, 0),
             driver: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        Self { identity, instances_max }
+        Self { identity, instances_max, lies: false }
+    }
+
+    /// A stand-in that now and then lies: an exchange gives a value that nobody wrote.
+    pub fn lying(instances_max: u32) -> Self {
+        let honest = Self::new(instances_max);
+        let identity = Identity { name: "stand-in that lies".to_owned(), ..honest.identity };
+        Self { identity, lies: true, ..honest }
+    }
+
+    /// The outcome of one instance, perhaps with a lie.
+    fn told(&self, program: &Program, end: Seen, state: &mut u64) -> Seen {
+        let exchanges =
+            |op: &Op, r: Reg| matches!(op, Op::Rmw { op: AtomOp::Exch, dst, .. } if *dst == Some(r));
+        let body = |t: ThreadId| &program.threads[t.index()].body;
+        let is_lie = |(t, r): &(ThreadId, Reg)| body(*t).iter().any(|i| exchanges(&i.op, *r));
+        let at = observed(program)
+            .iter()
+            .position(is_lie)
+            .filter(|_| self.lies && draw(state).is_multiple_of(LIES));
+        let mut end = end;
+        at.into_iter().for_each(|at| end.regs[at] ^= 0x40);
+        end
     }
 }
 
@@ -41,10 +68,11 @@ impl Device for StandIn {
         for _ in 0..batch.strategy.instances().min(self.instances_max) {
             let mut instance = Instance::new(batch.program);
             let end = instance.run(&mut state);
-            histogram.add(end.ok_or_else(|| DeviceError::Failed {
+            let end = end.ok_or_else(|| DeviceError::Failed {
                 call: "the stand-in",
                 why: "an access outside its object".to_owned(),
-            })?);
+            })?;
+            histogram.add(self.told(batch.program, end, &mut state));
         }
         Ok(histogram)
     }
@@ -79,8 +107,9 @@ impl<'p> Instance<'p> {
             self.step(t)?;
             self.at[t] += 1;
         }
-        let regs = observed(self.program).iter().map(|(t, r)| self.regs[t.index()][r.index()]).collect();
-        Some(Seen { regs, memory: self.memory.clone() })
+        let all = observed(self.program);
+        let regs = all.iter().map(|(t, r)| self.regs[t.index()][r.index()]);
+        Some(seen(self.program, regs, self.memory.clone()))
     }
 
     fn step(&mut self, t: usize) -> Option<()> {
@@ -89,7 +118,7 @@ impl<'p> Instance<'p> {
             Op::Mov { ty, dst, src } => self.regs[t][dst.index()] = self.value(t, src, *ty),
             Op::Load { ty, dst, addr, .. } => {
                 for (k, reg) in dst.iter().enumerate() {
-                    self.regs[t][reg.index()] = self.read(addr, *ty, k)?;
+                    self.regs[t][reg.index()] = self.loaded(addr, *ty, k)?;
                 }
             }
             Op::Store { ty, addr, src, .. } => {
@@ -144,6 +173,12 @@ impl<'p> Instance<'p> {
     fn read(&mut self, addr: &Address, ty: Ty, k: usize) -> Option<u128> {
         let bytes = self.bytes(addr, ty, k)?;
         Some(bytes.iter().rev().fold(0, |n, byte| n << 8 | u128::from(*byte)))
+    }
+    /// What a load leaves in its register: signed values fill it.
+    fn loaded(&mut self, addr: &Address, ty: Ty, k: usize) -> Option<u128> {
+        let value = self.read(addr, ty, k)?;
+        let negative = matches!(ty, Ty::S(_)) && value >> (8 * ty.bytes() - 1) & 1 == 1;
+        Some(if negative { value | !mask(ty) } else { value })
     }
     fn write(&mut self, addr: &Address, ty: Ty, k: usize, value: u128) -> Option<()> {
         let bytes = self.bytes(addr, ty, k)?;

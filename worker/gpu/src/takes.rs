@@ -4,10 +4,12 @@
 //! own warp, without branches, with ordinary accesses to global memory. Kernels are launched without clusters, so every CTA
 //! is a cluster of its own, and `.cluster` may reach no other one. Everything else is refused by name.
 
+use crate::histogram::Seen;
 use moire_program::Refusal;
 use moire_program::ir::{
     AtomOp, Op, Operand, Program, Proxy, Reg, RegInit, Scope, Space, Thread, ThreadId, Ty,
 };
+use moire_program::validate::classes;
 use moire_program::{barrier_op, jump_op};
 use std::collections::BTreeSet;
 
@@ -66,9 +68,12 @@ pub fn takes(program: &Program) -> Result<(), Refusal> {
         if thread.regs.iter().any(|r| r.init != RegInit::Value(0)) {
             return refused("registers with start values");
         }
+        if classes(thread).is_err() {
+            return refused("a register of several widths");
+        }
         thread.body.iter().try_for_each(|instr| match instr.guard {
             Some(_) => Err(not_run("predicated instructions")),
-            None => operation(&instr.op),
+            None => operation(&instr.op).and(within(program, &instr.op)),
         })?;
     }
     Ok(())
@@ -113,6 +118,24 @@ fn operation(op: &Op) -> Result<(), Refusal> {
     }
 }
 
+/// Whether an access stays within its object and is aligned; another one ends the launch, or reaches the object of another
+/// instance.
+fn within(program: &Program, op: &Op) -> Result<(), Refusal> {
+    let elements = if let Op::Load { dst, .. } = op { dst.len() } else { 1 };
+    let elements = if let Op::Store { src, .. } = op { src.len() } else { elements };
+    let (Op::Load { addr, ty, .. } | Op::Store { addr, ty, .. } | Op::Rmw { addr, ty, .. }) = op else {
+        return Ok(());
+    };
+    let Operand::Address(symbol) = addr.base else { return Ok(()) };
+    let bytes = i64::from(ty.bytes()) * i64::try_from(elements).unwrap_or(i64::MAX / 128);
+    let (from, object) =
+        (i64::from(addr.offset), &program.objects[program.symbols[symbol.index()].object.index()]);
+    match from >= 0 && from % bytes == 0 && from + bytes <= i64::from(object.bytes) {
+        true => Ok(()),
+        false => Err(not_run("accesses that are not aligned, or leave their object")),
+    }
+}
+
 /// The observed registers: those that loads and atomics write, by thread and number.
 pub fn observed(program: &Program) -> Vec<(ThreadId, Reg)> {
     let mut out = BTreeSet::new();
@@ -128,4 +151,14 @@ pub fn observed(program: &Program) -> Vec<(ThreadId, Reg)> {
         }
     }
     out.into_iter().collect()
+}
+
+/// An outcome as it is compared: each observed register cut to the width that the kernel declares for it. Engines extend the
+/// sign of what they load to 64 bits, and a register of a device has as many bits as it has.
+pub fn seen(program: &Program, regs: impl IntoIterator<Item = u128>, memory: Vec<Vec<u8>>) -> Seen {
+    // `takes` refuses a thread without classes.
+    let all: Vec<Vec<u32>> = program.threads.iter().map(|t| classes(t).unwrap_or_default()).collect();
+    let bits = |(t, r): (ThreadId, Reg)| all[t.index()].get(r.index()).copied().unwrap_or(64);
+    let cut = |(value, of): (u128, (ThreadId, Reg))| value & (u128::MAX >> (128 - bits(of).clamp(1, 128)));
+    Seen { regs: regs.into_iter().zip(observed(program)).map(cut).collect(), memory }
 }

@@ -187,3 +187,54 @@ fn every_kernel_of_a_drawn_program_is_taken_by_the_assembler() {
     println!("{taken} taken, {} assembled, refused: {refused:?}", shown.len());
     assert!(taken > 100, "{taken} {refused:?}");
 }
+
+#[test]
+fn a_batch_is_its_programs_one_by_one() {
+    let other = program("moire \"o\"\n.global .b32 x;\nP0 (gpu 0, cta 0) { ld.weak.u32 r0, [x]; }\n");
+    let request = |programs: &[(&Program, u64)]| {
+        let mut request = Request { probability: 0.05, launches: 6, ..Request::default() };
+        programs.iter().for_each(|(program, seed)| request.ask(program, *seed));
+        request
+    };
+    let record = |request: &Request| {
+        let mut out = Vec::new();
+        request.run(StandIn::new(50), &mut out, || false).unwrap();
+        out
+    };
+    let both = request(&[(&mp(), 5), (&other, 6)]);
+    let (whole, alone) = (record(&both), record(&request(&[(&mp(), 5)])));
+    assert!(whole.starts_with(&alone), "the part of a program is its record alone");
+    let answers = |bytes: &[u8]| both.answers(bytes).unwrap().1;
+    let seen = |answer: &Result<Histogram, LaneError>| answer.as_ref().map_or(0, Histogram::samples);
+    let all = answers(&whole);
+    assert!(seen(&all[0]) >= 300 && seen(&all[1]) >= 300);
+    // Cut anywhere behind the first program, it answers for the first one and not for the second.
+    for cut in [alone.len(), alone.len() + 7, whole.len() - 1] {
+        let some = answers(&whole[..cut]);
+        assert_eq!(some[0].as_ref().unwrap(), all[0].as_ref().unwrap(), "{cut}");
+        assert!(matches!(some[1], Err(LaneError::Device(DeviceError::NotRecorded(_)))), "{:?}", some[1]);
+    }
+    // The record of another batch answers for nothing.
+    let swapped = request(&[(&other, 6), (&mp(), 5)]);
+    assert!(swapped.answers(&whole).unwrap().1.iter().all(Result::is_err));
+    // A batch whose time is over begins no further program.
+    let (mut out, mut asked) = (Vec::new(), 0);
+    let late = || std::mem::replace(&mut asked, 1) > 0;
+    both.run(StandIn::new(50), &mut out, late).unwrap();
+    assert_eq!(out, alone);
+}
+
+#[test]
+fn a_stand_in_that_lies_shows_what_nobody_wrote() {
+    let program = program(
+        "moire \"e\"\n.global .b32 x;\nP0 (gpu 0, cta 0) { atom.relaxed.gpu.global.exch.b32 r0, [x], 1; }\n",
+    );
+    let kernel = kernel(&program, "sm_90").unwrap();
+    let batch = Batch { program: &program, kernel: &kernel, strategy: &STRATEGIES[0], seed: 3 };
+    let values = |mut device: StandIn| {
+        let seen = device.run(&batch).unwrap();
+        seen.0.into_keys().map(|s| s.regs[0]).collect::<Vec<_>>()
+    };
+    assert_eq!(values(StandIn::new(500)), [0]);
+    assert_eq!(values(StandIn::lying(500)), [0, 0x40]);
+}
