@@ -35,7 +35,7 @@ impl StandIn {
         Self { identity, instances_max, lies: false }
     }
 
-    /// A stand-in that now and then lies: an exchange gives a value that nobody wrote.
+    /// A stand-in that sometimes lies: an exchange gives a value that nobody wrote.
     pub fn lying(instances_max: u32) -> Self {
         let honest = Self::new(instances_max);
         let identity = Identity { name: "stand-in that lies".to_owned(), ..honest.identity };
