@@ -1,6 +1,8 @@
 //! The oracles about devices, on stand-ins: drawn programs break no rule, a lie is claimed and seen again, and what is not
 //! seen again is not refuted.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 use moire_gpu::{Sampled, StandIn};
 use moire_proto::needs;
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Source, Verification};
@@ -104,6 +106,52 @@ fn a_stand_in_is_no_device() {
     // An item whose plan names no oracle is for nobody's device.
     let report = run(&lying(), "self", Source::Text(EXCHANGE.into()), 0);
     assert!(report.claims.is_empty() && !report.engines.iter().any(|row| needs::is_sampled(&row.engine)));
+}
+
+/// What the lane takes beside words of global memory, each as engines and the stand-in understand it.
+#[test]
+fn engines_and_the_stand_in_mean_the_same() {
+    let one = |memory: &str, body: &str| format!("moire \"t\"\n{memory}\nP0 (gpu 0, cta 0) {{ {body} }}\n");
+    let with = |first: String, place: &str, body: &str| format!("{first}P1 (gpu 0, {place}) {{ {body} }}\n");
+    let programs = [
+        // A negative word, in a register of 32 and of 64 bits.
+        one(
+            ".global .b32 x = 0x80000000;",
+            ".reg r, q; ld.weak.global.s32 r, [x]; ld.weak.global.s32 q, [x]; add.u64 q, q, 0;",
+        ),
+        one(
+            ".global .b16 x = 0x80ff;",
+            ".reg s, u, h; ld.weak.global.s8 s, [x+1]; ld.weak.global.u8 u, [x+1]; ld.weak.global.s16 h, [x];",
+        ),
+        one(
+            ".global .b64 x[2];",
+            "st.weak.global.u64 [x+8], 3; ld.weak.global.b128 r, [x]; atom.relaxed.gpu.global.exch.b128 q, [x], r;",
+        ),
+        one(
+            ".global .b32 x = 5;\n.global .b32 y;",
+            ".reg p, a, b; ld.weak.global.u32 a, [x]; setp.gt.s32 p, a, 4; min.u32 b, a, 3; selp.b32 b, b, 9, p; \
+             sub.u32 b, b, 4; shr.u32 b, b, 1; @p st.weak.global.u32 [y], b; @!p st.weak.global.u32 [x], 1; \
+             ld.weak.global.u32 a, [y];",
+        ),
+        with(
+            one(".shared .b32 x = 5;", "st.weak.shared.u32 [x], 1; bar.sync 0;"),
+            "cta 0, warp 1",
+            "bar.sync 0; ld.weak.shared.u32 r0, [x]; ld.weak.u32 r1, [x];",
+        ),
+        with(
+            one(
+                ".global .b32 x;\n.global .b32 f;",
+                "st.weak.global.u32 [x], 1; st.release.cluster.global.u32 [f], 1;",
+            ),
+            "cta 1",
+            ".reg p, r0, r1; ld.acquire.cluster.global.u32 r0, [f]; setp.eq.u32 p, r0, 1; @p ld.weak.global.u32 r1, [x];",
+        ),
+    ];
+    for text in programs {
+        let report = run(&honest(), NAME, Source::Text(text.clone()), 0);
+        let verdicts: Vec<_> = report.engines.iter().map(|row| row.verdict.as_str()).collect();
+        assert_eq!((verdicts, report.claims.len()), (vec!["allowed"], 0), "{text}\n{report:?}");
+    }
 }
 
 /// A process that prints the record of its batch as far as `bytes`, and dies.
