@@ -163,6 +163,8 @@ impl Jobs {
         base.fleet.avoid(id, avoid, false);
         // A side that is a tool is named as the capability is.
         base.fleet.takes(id, job.claim.models.iter().map(|side| side.name.clone()));
+        let variants = |side: &v1::Side| side.variants.get("sm").map(|sm| format!("{}:sm_{sm}", side.name));
+        base.fleet.takes(id, job.claim.models.iter().filter_map(variants));
         self.0.insert(id, job);
         id
     }

@@ -15,7 +15,7 @@ use crate::intake;
 use crate::lease::{JobId, Kind, LeaseId, PATIENCE, Source, WorkerId};
 use crate::run::class;
 use moire_corpus::{Campaign, Finding, Hash, Provenance, Verified};
-use moire_proto::v1;
+use moire_proto::{needs, v1};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -94,7 +94,7 @@ pub(crate) struct Repeats {
     pub(crate) disputed: u64,
 }
 
-/// The part of an answer that depends on the item alone.
+/// The part of an answer that depends on the item alone: samples do not.
 fn digest(item: &v1::ItemResult) -> Option<Hash> {
     if item.abstentions.keys().any(|why| is_silent(why)) {
         return None;
@@ -102,8 +102,9 @@ fn digest(item: &v1::ItemResult) -> Option<Hash> {
     let row = |e: &v1::EngineResult| {
         (e.engine.clone(), e.verdict.clone(), e.outcomes.clone(), e.leaves.clone(), e.executions)
     };
-    let rows: Vec<_> = item.engines.iter().map(row).collect();
-    let mut claims: Vec<_> = item.claims.iter().map(class).collect();
+    let rows: Vec<_> = item.engines.iter().filter(|e| !needs::is_sampled(&e.engine)).map(row).collect();
+    let certain = item.claims.iter().filter(|claim| !needs::is_sampled(&claim.oracle));
+    let mut claims: Vec<_> = certain.map(class).collect();
     claims.sort();
     let canaries: Vec<_> = item.canaries.iter().map(|c| (&c.name, c.caught)).collect();
     let all = serde_json::to_vec(&(item.item, &item.program, rows, claims, canaries));

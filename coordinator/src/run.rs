@@ -44,6 +44,8 @@ pub(crate) const QUARANTINED: &str = "quarantined";
 pub(crate) const REFUTED: &str = "refuted";
 /// The reason of a claim about which the worker that ran it again could not say anything.
 pub(crate) const NOT_VERIFIED: &str = "not verified";
+/// The same of a claim about a device: samples never refute.
+pub(crate) const NOT_SEEN_AGAIN: &str = "seen on a device, and not seen again";
 /// The reason of a claim that was run again too often without an answer.
 pub(crate) const LOST: &str = "verification lost";
 /// The reason of an item about which no engine said anything.
@@ -51,8 +53,8 @@ pub(crate) const NOT_JUDGED: &str = "not judged by any engine";
 /// The reason of an item whose record the store did not take; only its digest was kept.
 pub(crate) const NOT_STORED: &str = "record refused by the store";
 /// Reasons that the coordinator counts, and no worker.
-const OWN_REASONS: [&str; 7] =
-    [QUARANTINED, REFUTED, NOT_VERIFIED, LOST, NOT_JUDGED, NOT_STORED, OTHER_REASONS];
+const OWN_REASONS: [&str; 8] =
+    [QUARANTINED, REFUTED, NOT_VERIFIED, NOT_SEEN_AGAIN, LOST, NOT_JUDGED, NOT_STORED, OTHER_REASONS];
 
 /// An item with claims.
 pub(crate) struct Held {
@@ -217,7 +219,8 @@ impl CampaignRun {
             outcomes: hash(&e.outcomes),
             leaves: hash(&e.leaves),
         };
-        let rows: Vec<_> = result.engines.iter().map(row).collect();
+        // Samples differ from run to run.
+        let rows: Vec<_> = result.engines.iter().filter(|e| !needs::is_sampled(&e.engine)).map(row).collect();
         let counters = Counters {
             programs: 1,
             executions: result.engines.iter().fold(0, |sum, e| sum.saturating_add(e.executions)),

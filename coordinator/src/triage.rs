@@ -6,6 +6,7 @@
 //!    refutes it, a third decides between them, and who was wrong is noted ([`crate::suspects`]); if there is no third, the
 //!    claim is refuted. If the other has no answer, yet another is asked. A claim that is not confirmed is counted and not
 //!    kept.
+//!    What a device showed ([`needs::is_sampled`]) is seen again or not, and never refuted.
 //! 2. It is reduced.
 //! 3. Another worker runs the reduced claim again. If the rule is not broken there, a third decides; if it is not broken
 //!    there either, or there is no third, yet another makes the reduction again.
@@ -17,10 +18,11 @@ use crate::finding::{finding, merge};
 use crate::job::{Answer, Job, JobKind, Jobs, Origin, ReducedClaim, Reply};
 use crate::lease::{JobId, Kind, Source, WorkerId};
 use crate::reduction::{Reductions, forget_best};
-use crate::run::{Admitted, CampaignRun, LOST, NOT_VERIFIED, REFUTED};
+use crate::run::{Admitted, CampaignRun, LOST, NOT_SEEN_AGAIN, NOT_VERIFIED, REFUTED};
 use crate::trial::{Event as Told, Planted};
 use crate::{HELD_MAX, failpoints, intake};
 use moire_corpus::{CampaignState, Finding, FindingId, StoreError, Verified, Write};
+use moire_proto::needs;
 use moire_proto::v1::verify_result::Answer as Said;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -145,8 +147,13 @@ impl Triage {
         }
     }
 
-    /// Takes what a worker says of a claim that it has run again.
+    /// Takes what a worker says of a claim that it has run again. Nobody refutes what somebody else has seen.
     fn judged(&mut self, base: &mut Base, mut job: Job, by: Source, said: Said) {
+        let said = if needs::is_sampled(&job.claim.oracle) && said != Said::Confirmed {
+            Said::Abstained
+        } else {
+            said
+        };
         let own = job.claimant.as_ref() == Some(&by);
         match (said, job.refuter.clone()) {
             (Said::Confirmed, refuter) => {
@@ -290,6 +297,7 @@ impl Triage {
 
     /// Drops the claim and counts the reason.
     fn refuse(&mut self, job: &Job, why: &str) {
+        let why = if needs::is_sampled(&job.claim.oracle) { NOT_SEEN_AGAIN } else { why };
         let Some(origin) = &job.origin else { return };
         if let Some(run) = self.of(job) {
             run.refused(origin.item, &origin.class, why);

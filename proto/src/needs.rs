@@ -10,6 +10,8 @@ pub const TOOLS: &[(&str, &str)] = &[
     ("llvm", "llvm"),
     ("nvcc", "nvcc"),
     ("mixing", "mixing"),
+    ("device", "device"),
+    ("stand-in", "stand-in"),
 ];
 
 /// Streams, and the oracles that judge their items where none are named.
@@ -25,6 +27,15 @@ pub fn oracles(stream: &str, named: Vec<String>) -> Vec<String> {
 pub fn needs<'a>(oracles: impl IntoIterator<Item = &'a str>) -> impl Iterator<Item = String> {
     let tool = |name: &str| TOOLS.iter().find(|(oracle, _)| *oracle == name);
     oracles.into_iter().filter_map(move |name| Some(tool(name)?.1.to_owned()))
+}
+
+/// Oracles whose answers are samples: two workers need not see the same, and what one sees is no part of a digest. What is seen
+/// is seen; what is not seen again says nothing.
+const SAMPLED: [&str; 2] = ["device", "stand-in"];
+
+/// Whether this is such an oracle, or a row of one, `NAME/..`.
+pub fn is_sampled(name: &str) -> bool {
+    name.split('/').next().is_some_and(|oracle| SAMPLED.contains(&oracle))
 }
 
 /// Oracles that name what a compiler lost: a class of the mistake, then the instruction.

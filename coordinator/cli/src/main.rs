@@ -6,6 +6,7 @@ extern crate moire_console;
 mod cli;
 mod cmd;
 mod days;
+mod device;
 mod interrupt;
 mod issue;
 mod launch;
@@ -15,6 +16,7 @@ mod memory;
 mod model;
 mod releases;
 mod remote;
+mod samples;
 mod scores;
 mod show;
 

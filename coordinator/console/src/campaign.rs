@@ -12,7 +12,7 @@ use moire_program::canon::spell::Spell as _;
 use moire_worker::job::{
     Budget, Cancel, Claim, Engine, Item, ItemReport, Part, Parted, Reduced, Verification,
 };
-use moire_worker::oracle::{LLVM, LOWERING, NVCC, Oracles, TILEIRAS};
+use moire_worker::oracle::{DEVICE, Host, LLVM, LOWERING, NVCC, Oracles, STAND_IN, TILEIRAS};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -38,6 +38,8 @@ pub struct Settings {
     pub workers: usize,
     /// Folder of the store.
     pub store: PathBuf,
+    /// What the oracles `device` and `stand-in` ask.
+    pub device: Option<Arc<dyn Host>>,
 }
 
 /// The progress of a run, and at its end the results.
@@ -70,7 +72,7 @@ pub struct Tally {
     pub claims: BTreeMap<String, u64>,
     /// Number of claims that a rule is broken; differences between versions of a model are not counted.
     pub broken: u64,
-    /// Number of kernels by compiler and by verdict.
+    /// Number of kernels by compiler and by verdict, and of programs by device.
     pub compiled: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
@@ -139,7 +141,7 @@ impl Tally {
             self.broken += u64::from(claim.direction.is_bug());
         }
         for row in &report.engines {
-            let tools = [TILEIRAS, LLVM, NVCC];
+            let tools = [TILEIRAS, LLVM, NVCC, DEVICE, STAND_IN];
             if tools.iter().any(|t| row.engine.starts_with(t.capability)) || row.engine == LOWERING.name {
                 let verdicts = self.compiled.entry(row.engine.clone()).or_default();
                 *verdicts.entry(row.verdict.clone()).or_default() += 1;
@@ -154,7 +156,10 @@ impl Settings {
         let mut name =
             format!("fuzz-{}-{}-{}", self.profile, self.seed, &fingerprint[..8.min(fingerprint.len())]);
         if !self.oracles.is_empty() || !self.models.is_empty() {
-            let what = self.oracles.spelling() + &self.models.spelling();
+            let mut what = self.oracles.spelling() + &self.models.spelling();
+            // What two devices show is not put together.
+            let identity = self.device.iter().map(|host| host.identity());
+            identity.for_each(|it| what.push_str(&format!("{} {} {}", it.name, it.uuid, it.driver)));
             name.push_str(&format!("-{}", &Hash::of(what.as_bytes()).short()[..6]));
         }
         v1::CampaignSpec {
@@ -186,7 +191,8 @@ pub type Announce = Box<dyn Fn(&Finding) + Send>;
 /// The store or the coordinator fails.
 pub fn run(settings: &Settings, announce: Announce, progress: &mut dyn FnMut(&Totals)) -> Result<Totals> {
     let runtime = control::runtime()?;
-    let engine = Arc::new(Tallied { oracles: Oracles::new(), tally: Mutex::default() });
+    let engine =
+        Arc::new(Tallied { oracles: Oracles::with_device(settings.device.clone()), tally: Mutex::default() });
     let spec = settings.spec(&engine.fingerprint());
     let name = spec.name.clone();
     let mut totals = runtime.block_on(campaign(settings, spec, &engine, announce, progress))?;
@@ -308,6 +314,7 @@ mod tests {
             time: None,
             workers: 1,
             store: PathBuf::new(),
+            device: None,
         };
         let names = (0..20).map(|n| settings(n).spec("0123456789").name.replace("fuzz-core-", ""));
         assert_eq!(names.collect::<Vec<_>>().join(" "), NAMES);

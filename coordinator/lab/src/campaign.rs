@@ -46,6 +46,7 @@ pub(crate) fn run(args: &Campaign) -> Result<u8> {
                 time: Some(time),
                 workers: 1,
                 store: folder.clone(),
+                device: None,
             };
             let before = spent()?;
             let totals = campaign::run(&settings, Box::new(|_| {}), &mut |_| {})?;

@@ -152,6 +152,7 @@ impl Trial {
             time: None,
             workers: 2,
             store: place("quiet"),
+            device: None,
         };
         let begun = Instant::now();
         let expected = digest(&whole(&settings)?.wait()?)?;

@@ -96,6 +96,7 @@ pub(crate) fn run(args: &Fleet) -> Result<u8> {
         time: None,
         workers: WORKERS,
         store: folder.join("quiet"),
+        device: None,
     };
     let quiet = match &args.digest {
         Some(digest) => digest.clone(),

@@ -6,6 +6,7 @@ mod reduce;
 use crate::fake::{Fake, quiet, spec, worker};
 use moire_coordinator::{Local, lease::Config, v1};
 use moire_corpus::Verified;
+use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Reduced, Verification};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -232,6 +233,60 @@ async fn a_finding_that_needs_a_device_class_is_run_again_only_on_workers_with_i
     tokio::time::timeout(Duration::from_secs(20), gone).await.unwrap();
     assert_eq!(again().await, (0, 8, "no worker with sm_100a is connected".to_owned()));
     assert_eq!((ran(&bare), ran(&older)), (0, 0));
+    local.stop().await.unwrap();
+    tasks.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// A worker whose claims are about what a device showed.
+#[derive(Default)]
+struct Seeing(Fake);
+
+impl Engine for Seeing {
+    fn capabilities(&self) -> Vec<String> {
+        vec!["stand-in".to_owned()]
+    }
+    fn fingerprint(&self) -> String {
+        self.0.fingerprint()
+    }
+    fn run(&self, item: &Item, cancel: &Cancel) -> ItemReport {
+        let mut report = self.0.run(item, cancel);
+        report.claims.iter_mut().for_each(|claim| claim.oracle = "stand-in".to_owned());
+        report
+    }
+    fn verify(&self, claim: &Claim, cancel: &Cancel) -> Verification {
+        self.0.verify(claim, cancel)
+    }
+    fn minimise(
+        &self,
+        claim: &Claim,
+        budget: Budget,
+        cancel: &Cancel,
+        told: &mut dyn FnMut(&Claim),
+    ) -> Reduced {
+        self.0.minimise(claim, budget, cancel, told)
+    }
+}
+
+/// A sample refutes and never confirms: what one worker saw, another one does not see again, or does not see again yet.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_device_showed_is_seen_again_or_not_and_never_refuted() {
+    const AGAIN: &str = "seen on a device, and not seen again";
+    let dir = tempfile::tempdir().unwrap();
+    let local = start(dir.path()).await;
+    let join = || {
+        let (addr, options) = (local.addr(), moire_worker::Options { name: "w".to_owned(), threads: 1 });
+        tokio::spawn(async move { _ = moire_worker::work(addr, Arc::<Seeing>::default(), options).await })
+    };
+    let tasks = [join(), join(), join()];
+    crate::fake::connected(&local, 3).await;
+    let asked = v1::CampaignSpec { oracles: vec!["stand-in".to_owned()], ..spec(600) };
+    let end = local.run(asked, tokio::time::sleep(Duration::from_secs(60)), |_| {}).await.unwrap();
+    assert_eq!(end.phase(), v1::CampaignPhase::Done);
+    // The engine refutes the claim about the fifth program.
+    assert!(end.abstentions.get(AGAIN).is_some_and(|n| *n > 0), "{:?}", end.abstentions);
+    assert!(!end.abstentions.contains_key("refuted"), "{:?}", end.abstentions);
+    let findings = local.findings().await.unwrap();
+    assert!(!findings.is_empty() && findings.iter().all(|f| f.oracle == "stand-in"), "{findings:?}");
     local.stop().await.unwrap();
     tasks.iter().for_each(tokio::task::JoinHandle::abort);
 }

@@ -15,6 +15,8 @@ struct Counting {
     honest: Fake,
     less: u64,
     marks: BTreeMap<String, Vec<u32>>,
+    /// Whether it counts what a device showed.
+    samples: bool,
 }
 
 /// What an honest worker marks.
@@ -31,7 +33,11 @@ impl Engine for Counting {
     }
     fn run(&self, item: &Item, cancel: &Cancel) -> ItemReport {
         let mut report = self.honest.run(item, cancel);
-        report.engines.iter_mut().for_each(|row| row.executions -= self.less);
+        for row in &mut report.engines {
+            row.executions -= self.less;
+            row.engine =
+                if self.samples { "device/sm_90".to_owned() } else { std::mem::take(&mut row.engine) };
+        }
         report
     }
     fn verify(&self, claim: &Claim, cancel: &Cancel) -> Verification {
@@ -70,10 +76,19 @@ async fn workers(
     share: u32,
     all: impl IntoIterator<Item = (u64, BTreeMap<String, Vec<u32>>)>,
 ) -> Local {
+    started(dir, share, all, false).await
+}
+
+async fn started(
+    dir: &std::path::Path,
+    share: u32,
+    all: impl IntoIterator<Item = (u64, BTreeMap<String, Vec<u32>>)>,
+    samples: bool,
+) -> Local {
     let config = Config { repeat_per_mille: share, secret: Some(5), ..Config::default() };
     let local = Local::start(dir, "127.0.0.1:0".parse().unwrap(), config).await.unwrap();
     for (n, (less, marks)) in (1..).zip(all) {
-        let engine = Arc::new(Counting { honest: Fake::default(), less, marks });
+        let engine = Arc::new(Counting { honest: Fake::default(), less, marks, samples });
         let options = moire_worker::Options { name: format!("w{n}"), threads: 1 };
         let addr = local.addr();
         tokio::spawn(async move { _ = moire_worker::work(addr, engine, options).await });
@@ -84,8 +99,12 @@ async fn workers(
 
 /// What the store says about the fleet after a campaign.
 async fn about_the_fleet(share: u32, less: &[u64]) -> Vec<String> {
+    told(share, less, false).await
+}
+
+async fn told(share: u32, less: &[u64], samples: bool) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
-    let local = fleet(dir.path(), share, less).await;
+    let local = started(dir.path(), share, less.iter().map(|less| (*less, marks())), samples).await;
     let limit = tokio::time::sleep(Duration::from_secs(60));
     let end = local.run(spec(640), limit, |_| {}).await.unwrap();
     assert_eq!(end.phase(), v1::CampaignPhase::Done);
@@ -103,6 +122,7 @@ async fn a_worker_that_counts_wrong_becomes_a_finding_about_the_fleet() {
     );
     assert_eq!(about_the_fleet(1000, &[0, 0, 0]).await, Vec::<String>::new());
     assert_eq!(about_the_fleet(0, &[0, 1, 0]).await, Vec::<String>::new(), "nothing is done again");
+    assert_eq!(told(1000, &[0, 1, 0], true).await, Vec::<String>::new(), "samples differ");
     let said = about_the_fleet(1000, &[0, 1]).await;
     assert!(said.iter().any(|text| text.contains("no third worker decides")), "{said:?}");
 }

@@ -18,7 +18,14 @@ pub struct Identity {
     pub driver: String,
 }
 
+/// The unique number of every stand-in. No device has it: theirs are hexadecimal.
+pub(crate) const STAND_IN: &str = "stand-in";
+
 impl Identity {
+    /// Whether it is no device, but something in the place of one.
+    pub fn is_stand_in(&self) -> bool {
+        self.uuid == STAND_IN
+    }
     /// The architecture for its kernels.
     pub fn target(&self) -> String {
         format!("sm_{}{}", self.capability.0, self.capability.1)
@@ -73,6 +80,15 @@ pub trait Device {
     /// # Errors
     /// See [`DeviceError`]. The launch then counts for nothing.
     fn run(&mut self, batch: &Batch<'_>) -> Result<Samples, DeviceError>;
+}
+
+impl<D: Device + ?Sized> Device for &mut D {
+    fn identity(&self) -> &Identity {
+        (**self).identity()
+    }
+    fn run(&mut self, batch: &Batch<'_>) -> Result<Samples, DeviceError> {
+        (**self).run(batch)
+    }
 }
 
 impl<D: Device + ?Sized> Device for Box<D> {

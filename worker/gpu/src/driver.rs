@@ -7,9 +7,10 @@
 #![expect(unsafe_code, reason = "the driver's interface is C; each call says why it is sound")]
 
 use crate::device::{Batch, Device, DeviceError, Identity, Samples};
-use crate::histogram::{Histogram, Seen};
+use crate::histogram::Histogram;
 use crate::kernel::Kernel;
 use crate::strategy::roles;
+use crate::takes::seen;
 use libloading::Library;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -299,12 +300,17 @@ impl Device for Nvidia {
         answers.read(&mut results)?;
         let mut histogram = Histogram::default();
         for i in 0..instances {
-            let slot = |s: usize| &results[(i * slots + s) * 8..][..8];
-            let value = |b: &[u8]| b.iter().rev().fold(0, |n, byte| n << 8 | u128::from(*byte));
-            let regs = (0..slots).map(|s| value(slot(s))).collect();
+            let mut words = &results[i * slots * 8..];
+            let mut value = |n: &u32| {
+                let (bytes, rest) = words.split_at(*n as usize * 8);
+                words = rest;
+                bytes.iter().rev().fold(0, |n, byte| n << 8 | u128::from(*byte))
+            };
+            let regs: Vec<u128> = kernel.words.iter().map(&mut value).collect();
             let object =
                 |(o, init): (usize, &Vec<u8>)| objects[o * size + i * stride..][..init.len()].to_vec();
-            histogram.add(Seen { regs, memory: kernel.objects.iter().enumerate().map(object).collect() });
+            let memory = kernel.objects.iter().enumerate().map(object).collect();
+            histogram.add(seen(batch.program, regs, memory));
         }
         Ok(histogram)
     }

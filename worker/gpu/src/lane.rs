@@ -48,6 +48,9 @@ pub enum LaneError {
     /// The probe showed an impossible outcome; the device is set aside.
     #[error("the device does not answer its probe: {0}")]
     Probe(String),
+    /// The program is no text that this release reads.
+    #[error("its text does not read here")]
+    Unread,
     /// Another process has the device.
     #[error("another process has the device; {path} is locked", path = path.display())]
     Busy {
@@ -114,8 +117,11 @@ impl Locked {
         Ok(Self { aside, file })
     }
 
-    /// Sets the device aside for [`ASIDE_MS`] from now on.
-    fn set_aside(&self, now_ms: u64) -> Result<(), LaneError> {
+    /// Sets the device aside for ten minutes from now on.
+    ///
+    /// # Errors
+    /// That cannot be written down.
+    pub fn set_aside(&self, now_ms: u64) -> Result<(), LaneError> {
         let failed = |source| LaneError::Folder { path: self.aside.clone(), source };
         fs::write(&self.aside, format!("{}\n", now_ms.saturating_add(ASIDE_MS))).map_err(failed)
     }

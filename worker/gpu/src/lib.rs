@@ -5,6 +5,7 @@
 //! interleaves threads by a seed where there is no device, or a [`Replayer`] of recorded results. Everything but the calls
 //! of the driver runs and is tested with the last two.
 
+mod batch;
 mod device;
 #[cfg(feature = "gpu")]
 mod driver;
@@ -16,13 +17,14 @@ mod standin;
 mod strategy;
 mod takes;
 
+pub use batch::{Asked, BATCH, Request};
 pub use device::{Batch, Device, DeviceError, Identity, Samples};
 #[cfg(feature = "gpu")]
 pub use driver::Nvidia;
 pub use histogram::{Histogram, Seen, Unseen, Verdict, judge};
 pub use kernel::{Kernel, LANES, PTX_VERSION, kernel};
 pub use lane::{Lane, LaneError, Locked, Settings};
-pub use record::{Recorder, Replayer};
+pub use record::{Recorder, Replayer, Sampled};
 pub use standin::StandIn;
 pub use strategy::{STRATEGIES, Strategy, roles};
-pub use takes::{observed, takes};
+pub use takes::{observed, seen, takes};

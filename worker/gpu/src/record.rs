@@ -23,6 +23,32 @@ struct Launch {
     error: String,
 }
 
+/// A histogram as a record: what was seen of a program in all launches together, and what is needed to look again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sampled {
+    /// The device.
+    pub device: Identity,
+    /// The program.
+    pub program: String,
+    /// The model whose outcomes it was compared with.
+    pub against: String,
+    /// The seed of the placements.
+    pub seed: u64,
+    /// See [`crate::Settings::probability`].
+    pub probability: f64,
+    /// See [`crate::Settings::launches`].
+    pub launches: u32,
+    /// All samples.
+    pub samples: u64,
+    /// Samples with an outcome that the model forbids.
+    pub forbidden: u64,
+    /// Outcomes, and how often each was seen, those that the model forbids first. Where not all are kept, they are fewer than
+    /// the samples.
+    pub seen: Vec<(Seen, u64)>,
+    /// The kernel that ran; empty if it was too long to keep.
+    pub kernel: String,
+}
+
 /// A device whose launches are written down.
 pub struct Recorder<D, W> {
     device: D,
@@ -80,7 +106,19 @@ impl Replayer {
     ///
     /// # Errors
     /// It is none, or cannot be read.
-    pub fn read(mut input: impl BufRead) -> io::Result<Self> {
+    pub fn read(input: impl BufRead) -> io::Result<Self> {
+        Self::lines(input, false)
+    }
+
+    /// Reads a record whose process may have ended while it wrote: a last line without its end is left out.
+    ///
+    /// # Errors
+    /// It is none, or cannot be read.
+    pub fn read_cut(input: impl BufRead) -> io::Result<Self> {
+        Self::lines(input, true)
+    }
+
+    fn lines(mut input: impl BufRead, cut: bool) -> io::Result<Self> {
         let mut line = String::new();
         let mut next = |line: &mut String| {
             line.clear();
@@ -89,7 +127,7 @@ impl Replayer {
         next(&mut line)?;
         let identity = serde_json::from_str(&line)?;
         let mut launches = Vec::new();
-        while next(&mut line)? {
+        while next(&mut line)? && (!cut || line.ends_with('\n')) {
             launches.push(serde_json::from_str(&line)?);
         }
         Ok(Self { identity, launches, next: 0 })

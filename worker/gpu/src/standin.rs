@@ -1,33 +1,62 @@
 //! The stand-in for a missing device: runs a program instance by instance, its threads interleaved one instruction at a time
 //! in an order drawn from the seed.
 //!
-//! Contract: its outcomes are sequentially consistent, so every shipped model allows them and it finds no bug. It exists for
-//! its interface and bookkeeping, which are those of a device.
+//! Contract: every instruction that the lane takes is executed, so its outcomes are those of an interleaving. They are
+//! sequentially consistent, so every shipped model allows them and it finds no bug. It exists for
+//! its interface and bookkeeping, which are those of a device. One that lies ([`StandIn::lying`]) is a bug on purpose: with it
+//! the way of an outcome that no model allows is tried, from the device to the finding.
 
-use crate::device::{Batch, Device, DeviceError, Identity, Samples};
+use crate::device::{Batch, Device, DeviceError, Identity, STAND_IN, Samples};
 use crate::histogram::{Histogram, Seen};
 use crate::strategy::draw;
-use crate::takes::observed;
-use moire_program::ir::{Address, AtomOp, Op, Operand, Program, Ty};
-use moire_program::{barrier_op, jump_op, unit_op};
+use crate::takes::{observed, seen};
+use moire_program::ir::{Address, AluOp, AtomOp, CmpOp, Instr, Op, Operand, Program, Reg, ThreadId, Ty};
+use moire_program::{jump_op, unit_op};
+use std::cmp::Ordering;
 
 /// The stand-in for a device.
 #[derive(Debug)]
 pub struct StandIn {
     identity: Identity,
     instances_max: u32,
+    lies: bool,
 }
+
+/// Of so many instances that could lie, one does.
+const LIES: u64 = 32;
 
 impl StandIn {
     /// A stand-in that runs at most so many instances a launch, one after the other.
     pub fn new(instances_max: u32) -> Self {
         let identity = Identity {
             name: "stand-in".to_owned(),
-            uuid: "stand-in".to_owned(),
+            uuid: STAND_IN.to_owned(),
             capability: (9, 0),
             driver: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        Self { identity, instances_max }
+        Self { identity, instances_max, lies: false }
+    }
+
+    /// A stand-in that sometimes lies: an exchange gives a value that nobody wrote.
+    pub fn lying(instances_max: u32) -> Self {
+        let honest = Self::new(instances_max);
+        let identity = Identity { name: "stand-in that lies".to_owned(), ..honest.identity };
+        Self { identity, lies: true, ..honest }
+    }
+
+    /// The outcome of one instance, perhaps with a lie.
+    fn told(&self, program: &Program, end: Seen, state: &mut u64) -> Seen {
+        let exchanges =
+            |op: &Op, r: Reg| matches!(op, Op::Rmw { op: AtomOp::Exch, dst, .. } if *dst == Some(r));
+        let body = |t: ThreadId| &program.threads[t.index()].body;
+        let is_lie = |(t, r): &(ThreadId, Reg)| body(*t).iter().any(|i| exchanges(&i.op, *r));
+        let at = observed(program)
+            .iter()
+            .position(is_lie)
+            .filter(|_| self.lies && draw(state).is_multiple_of(LIES));
+        let mut end = end;
+        at.into_iter().for_each(|at| end.regs[at] ^= 0x40);
+        end
     }
 }
 
@@ -41,10 +70,11 @@ impl Device for StandIn {
         for _ in 0..batch.strategy.instances().min(self.instances_max) {
             let mut instance = Instance::new(batch.program);
             let end = instance.run(&mut state);
-            histogram.add(end.ok_or_else(|| DeviceError::Failed {
+            let end = end.ok_or_else(|| DeviceError::Failed {
                 call: "the stand-in",
-                why: "an access outside its object".to_owned(),
-            })?);
+                why: "an access outside its object, or a hang".to_owned(),
+            })?;
+            histogram.add(self.told(batch.program, end, &mut state));
         }
         Ok(histogram)
     }
@@ -67,29 +97,59 @@ impl<'p> Instance<'p> {
         }
     }
 
-    /// `None`: an access outside its object.
+    /// `None`: an access outside its object, or threads that wait for each other for ever.
     fn run(&mut self, state: &mut u64) -> Option<Seen> {
         loop {
             let going = |t: &usize| self.at[*t] < self.program.threads[*t].body.len();
-            let ready: Vec<usize> = (0..self.at.len()).filter(going).collect();
-            if ready.is_empty() {
+            if !(0..self.at.len()).any(|t| going(&t)) {
                 break;
             }
-            let t = ready[usize::try_from(draw(state) % ready.len() as u64).ok()?];
+            let ready: Vec<usize> = (0..self.at.len()).filter(|t| going(t) && !self.waits(*t)).collect();
+            let among = u64::try_from(ready.len()).ok().filter(|n| *n > 0)?;
+            let t = ready[usize::try_from(draw(state) % among).ok()?];
             self.step(t)?;
             self.at[t] += 1;
         }
-        let regs = observed(self.program).iter().map(|(t, r)| self.regs[t.index()][r.index()]).collect();
-        Some(Seen { regs, memory: self.memory.clone() })
+        let all = observed(self.program);
+        let regs = all.iter().map(|(t, r)| self.regs[t.index()][r.index()]);
+        Some(seen(self.program, regs, self.memory.clone()))
+    }
+
+    /// Whether a thread is at a barrier to which another one of its CTA has not come.
+    fn waits(&self, t: usize) -> bool {
+        let threads = &self.program.threads;
+        let is_barrier = |i: &Instr| matches!(i.op, Op::Bar { .. });
+        let behind = |u: usize| threads[u].body[..self.at[u]].iter().filter(|i| is_barrier(i)).count();
+        let stands = |u: usize| threads[u].body.get(self.at[u]).is_some_and(is_barrier);
+        let come = |u: usize| behind(u) + usize::from(stands(u));
+        let mates = (0..threads.len()).filter(|u| threads[*u].place.same_cta(&threads[t].place));
+        stands(t) && mates.map(come).any(|others| others <= behind(t))
     }
 
     fn step(&mut self, t: usize) -> Option<()> {
         let program = self.program;
-        match &program.threads[t].body[self.at[t]].op {
+        let instr = &program.threads[t].body[self.at[t]];
+        if instr.guard.is_some_and(|g| (self.regs[t][g.reg.index()] != 0) == g.negated) {
+            return Some(());
+        }
+        match &instr.op {
             Op::Mov { ty, dst, src } => self.regs[t][dst.index()] = self.value(t, src, *ty),
+            Op::Alu { op, ty, dst, a, b } => {
+                let amount = if matches!(op, AluOp::Shl | AluOp::Shr) { Ty::U(32) } else { *ty };
+                let (a, b) = (self.value(t, a, *ty), self.value(t, b, amount));
+                self.regs[t][dst.index()] = computed(*op, *ty, a, b);
+            }
+            Op::Setp { op, ty, dst, a, b } => {
+                let (a, b) = (self.value(t, a, *ty), self.value(t, b, *ty));
+                self.regs[t][dst.index()] = u128::from(holds(*op, number(*ty, a).cmp(&number(*ty, b))));
+            }
+            Op::Selp { ty, dst, a, b, p } => {
+                let of = if self.regs[t][p.index()] != 0 { a } else { b };
+                self.regs[t][dst.index()] = self.value(t, of, *ty);
+            }
             Op::Load { ty, dst, addr, .. } => {
                 for (k, reg) in dst.iter().enumerate() {
-                    self.regs[t][reg.index()] = self.read(addr, *ty, k)?;
+                    self.regs[t][reg.index()] = self.loaded(addr, *ty, k)?;
                 }
             }
             Op::Store { ty, addr, src, .. } => {
@@ -107,16 +167,17 @@ impl<'p> Instance<'p> {
                     self.regs[t][dst.index()] = old;
                 }
             }
-            // One thread after the other: a fence has nothing to order.
-            Op::Fence { .. } => {}
+            // One thread after the other: a fence has nothing to order, and who leaves a barrier has waited.
+            Op::Fence { .. } | Op::Bar { .. } => {}
             // The device is given none of these (`takes`).
-            Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } | Op::Mbarrier(_) => {}
+            Op::Mapa { .. } | Op::Mbarrier(_) | Op::WarpSync { .. } => {}
+            Op::ClusterArrive { .. } | Op::ClusterWait => {}
             Op::MultimemLoad { .. }
             | Op::MultimemStore { .. }
             | Op::MultimemRed { .. }
             | Op::Tile(_)
             | Op::Control(_) => {}
-            Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) | barrier_op!() => {}
+            Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {}
             unit_op!() | jump_op!() => {}
             Op::Book(_) => {}
         }
@@ -130,7 +191,7 @@ impl<'p> Instance<'p> {
             Operand::Imm(n) => n.cast_unsigned(),
             Operand::Address(_) => 0,
         };
-        all & mask(ty)
+        if ty == Ty::Pred { u128::from(all != 0) } else { all & mask(ty) }
     }
 
     /// The bytes of element `k` of an access.
@@ -145,6 +206,12 @@ impl<'p> Instance<'p> {
         let bytes = self.bytes(addr, ty, k)?;
         Some(bytes.iter().rev().fold(0, |n, byte| n << 8 | u128::from(*byte)))
     }
+    /// What a load leaves in its register: signed values fill it.
+    fn loaded(&mut self, addr: &Address, ty: Ty, k: usize) -> Option<u128> {
+        let value = self.read(addr, ty, k)?;
+        let negative = matches!(ty, Ty::S(_)) && value >> (8 * ty.bytes() - 1) & 1 == 1;
+        Some(if negative { value | !mask(ty) } else { value })
+    }
     fn write(&mut self, addr: &Address, ty: Ty, k: usize, value: u128) -> Option<()> {
         let bytes = self.bytes(addr, ty, k)?;
         bytes.copy_from_slice(&value.to_le_bytes()[..bytes.len()]);
@@ -154,6 +221,47 @@ impl<'p> Instance<'p> {
 
 fn mask(ty: Ty) -> u128 {
     u128::MAX >> (128 - 8 * ty.bytes())
+}
+
+/// The number of a pattern of a type.
+fn number(ty: Ty, pattern: u128) -> i128 {
+    let left = 128 - 8 * ty.bytes();
+    match ty {
+        Ty::S(_) => (pattern << left).cast_signed() >> left,
+        _ => (pattern & mask(ty)).cast_signed(),
+    }
+}
+
+/// The value of arithmetic (PTX ISA 9.7.1 and 9.7.8).
+fn computed(op: AluOp, ty: Ty, a: u128, b: u128) -> u128 {
+    let (x, y) = (number(ty, a), number(ty, b));
+    let amount = u32::try_from(b).unwrap_or(u32::MAX);
+    let value = match op {
+        AluOp::Add => x.wrapping_add(y),
+        AluOp::Sub => x.wrapping_sub(y),
+        AluOp::Mul => x.wrapping_mul(y),
+        AluOp::And => x & y,
+        AluOp::Or => x | y,
+        AluOp::Xor => x ^ y,
+        AluOp::Shl => x.checked_shl(amount).unwrap_or(0),
+        AluOp::Shr => x.checked_shr(amount).unwrap_or(if x < 0 { -1 } else { 0 }),
+        AluOp::Min => x.min(y),
+        AluOp::Max => x.max(y),
+        // The device is given none of these (`takes`).
+        AluOp::Div | AluOp::Rem => 0,
+    };
+    value.cast_unsigned() & mask(ty)
+}
+
+fn holds(op: CmpOp, order: Ordering) -> bool {
+    match op {
+        CmpOp::Eq => order.is_eq(),
+        CmpOp::Ne => order.is_ne(),
+        CmpOp::Lt => order.is_lt(),
+        CmpOp::Le => order.is_le(),
+        CmpOp::Gt => order.is_gt(),
+        CmpOp::Ge => order.is_ge(),
+    }
 }
 
 /// The value that an atomic writes to memory (PTX ISA, `atom`).
@@ -213,6 +321,19 @@ fn atomic(op: AtomOp, ty: Ty, old: u128, a: u128, b: u128) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arithmetic_is_that_of_the_isa() {
+        let s = |op, a, b| computed(op, Ty::S(16), a, b);
+        assert_eq!(
+            (s(AluOp::Add, 0xffff, 2), s(AluOp::Sub, 1, 2), s(AluOp::Mul, 0xffff, 3)),
+            (1, 0xffff, 0xfffd)
+        );
+        assert_eq!((s(AluOp::Shr, 0x8000, 3), computed(AluOp::Shr, Ty::U(16), 0x8000, 3)), (0xf000, 0x1000));
+        assert_eq!((s(AluOp::Min, 1, 0xffff), computed(AluOp::Min, Ty::U(16), 1, 0xffff)), (0xffff, 1));
+        assert!(holds(CmpOp::Lt, number(Ty::S(8), 0x80).cmp(&number(Ty::S(8), 0))));
+        assert!(!holds(CmpOp::Lt, number(Ty::U(8), 0x80).cmp(&number(Ty::U(8), 0))));
+    }
 
     #[test]
     fn atomics_are_those_of_the_isa() {

@@ -49,17 +49,20 @@ pub(crate) fn draw(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The role of each CTA of the grid, or `u32::MAX` for memory traffic. Each role is given once.
+/// The role of each CTA of the grid, or `u32::MAX` for memory traffic. Each role is given once. CTAs of one cluster stay
+/// together, in their order.
 pub fn roles(kernel: &Kernel, strategy: &Strategy, seed: u64) -> Vec<u32> {
-    let playing = strategy.groups * kernel.ctas;
-    let idle = std::iter::repeat_n(u32::MAX, (strategy.groups * strategy.stress) as usize);
-    let mut roles: Vec<u32> = (0..playing).chain(idle).collect();
+    let together = if kernel.cluster { kernel.ctas } else { 1 };
+    let playing = strategy.groups * kernel.ctas / together;
+    let idle = (strategy.groups * strategy.stress).div_ceil(together);
+    let mut parts: Vec<Option<u32>> = (0..playing).map(Some).chain((0..idle).map(|_| None)).collect();
     let mut state = seed;
-    for last in (1..roles.len()).rev().filter(|_| strategy.shuffle) {
+    for last in (1..parts.len()).rev().filter(|_| strategy.shuffle) {
         let other = draw(&mut state) % (last as u64 + 1);
-        roles.swap(last, usize::try_from(other).expect("below a length"));
+        parts.swap(last, usize::try_from(other).expect("below a length"));
     }
-    roles
+    let part = |part: Option<u32>| (0..together).map(move |n| part.map_or(u32::MAX, |p| p * together + n));
+    parts.into_iter().flat_map(part).collect()
 }
 
 #[cfg(test)]
@@ -68,11 +71,22 @@ mod tests {
 
     #[test]
     fn every_role_is_played_once() {
-        let kernel = Kernel { text: String::new(), ctas: 3, threads: 32, slots: 0, objects: Vec::new() };
-        for strategy in STRATEGIES {
-            let mut all = roles(&kernel, &strategy, 7);
-            assert_eq!(all, roles(&kernel, &strategy, 7));
-            assert_eq!(all != roles(&kernel, &strategy, 8), strategy.shuffle);
+        let alone = Kernel {
+            text: String::new(),
+            ctas: 3,
+            cluster: false,
+            threads: 32,
+            slots: 0,
+            words: Vec::new(),
+            objects: Vec::new(),
+        };
+        let cluster = Kernel { cluster: true, ..alone.clone() };
+        for (strategy, kernel) in STRATEGIES.iter().flat_map(|s| [(s, &alone), (s, &cluster)]) {
+            let mut all = roles(kernel, strategy, 7);
+            assert_eq!(all, roles(kernel, strategy, 7));
+            assert_eq!(all != roles(kernel, strategy, 8), strategy.shuffle);
+            let whole = |c: &[u32]| c.iter().all(|r| *r == u32::MAX) || (c[0].is_multiple_of(3) && c[2] == c[0] + 2);
+            assert!(!kernel.cluster || all.chunks(3).all(whole), "a cluster stays together");
             all.sort_unstable();
             let playing = strategy.groups * 3;
             assert!(all.iter().take(playing as usize).copied().eq(0..playing));

@@ -1,20 +1,29 @@
 //! The programs that the lane takes, and the registers that it observes.
 //!
 //! Contract: a program is taken only if its kernel means what its text says: threads of one grid of one device, each in its
-//! own warp, without branches, with ordinary accesses to global memory. Kernels are launched without clusters, so every CTA
-//! is a cluster of its own, and `.cluster` may reach no other one. Everything else is refused by name.
+//! own warp, that run straight through, with accesses to global memory, and to shared memory where all threads are in one
+//! CTA. CTAs of one cluster are launched as one where `.cluster` reaches from one to another. Everything else is refused by
+//! name.
+//!
+//! No program that is taken hangs. Barriers are the only instructions that wait, and the threads of a CTA have the same ones
+//! in the same order, without guards.
 
+use crate::histogram::Seen;
 use moire_program::Refusal;
 use moire_program::ir::{
-    AtomOp, Op, Operand, Program, Proxy, Reg, RegInit, Scope, Space, Thread, ThreadId, Ty,
+    AluOp, AtomOp, BarKind, Object, Op, Operand, Program, Proxy, Reg, RegInit, Scope, Space, Thread,
+    ThreadId, Ty,
 };
-use moire_program::{barrier_op, jump_op};
+use moire_program::jump_op;
+use moire_program::validate::classes;
 use std::collections::BTreeSet;
 
 /// Most CTAs of a program, and most warps of a CTA.
 const MAX_WIDTH: u16 = 8;
 /// Most bytes of an object.
 const MAX_OBJECT_BYTES: u32 = 64;
+/// The barriers that programs may use; the kernel uses the one behind them itself.
+pub(crate) const BARRIERS: i128 = 15;
 
 /// A refusal of a construct that the lane does not run.
 pub(crate) fn not_run(what: &str) -> Refusal {
@@ -33,29 +42,15 @@ pub fn takes(program: &Program) -> Result<(), Refusal> {
     if program.filter.is_some() {
         return refused("programs with a filter");
     }
-    if program.objects.iter().any(|o| !matches!(o.space, Space::Global | Space::Generic)) {
-        return refused("shared and tensor memory");
-    }
-    if program.objects.iter().any(|o| o.bytes > MAX_OBJECT_BYTES) {
-        return refused("objects of more than 64 bytes");
-    }
-    let plain = |(n, s): (usize, &moire_program::ir::Symbol)| {
-        s.virt.index() == n && s.proxy == Proxy::Generic && s.multimem.is_empty()
-    };
-    if !program.symbols.iter().enumerate().all(plain) || program.symbols.len() != program.objects.len() {
-        return refused("aliases, other proxies and multicast addresses");
-    }
+    objects(program)?;
     let mut places = BTreeSet::new();
     for thread in &program.threads {
         let p = &thread.place;
         if p.host || p.gpu != 0 || p.stream != 0 || p.grid != 0 {
             return refused("threads outside one grid of one device");
         }
-        let reaches = |other: &Thread| p.includes(Scope::Cluster, &other.place) && !p.same_cta(&other.place);
-        if program.threads.iter().any(reaches)
-            && thread.body.iter().any(|i| i.op.clone().scope_mut() == Some(&mut Scope::Cluster))
-        {
-            return refused("`.cluster` across CTAs, because it launches them without clusters");
+        if reaches(program, thread) && clustered(program).is_none() {
+            return refused("`.cluster` across CTAs, where not all CTAs are one cluster");
         }
         if p.cta >= MAX_WIDTH || p.warp >= MAX_WIDTH {
             return refused("more than eight CTAs, or warps of one");
@@ -66,50 +61,145 @@ pub fn takes(program: &Program) -> Result<(), Refusal> {
         if thread.regs.iter().any(|r| r.init != RegInit::Value(0)) {
             return refused("registers with start values");
         }
-        thread.body.iter().try_for_each(|instr| match instr.guard {
-            Some(_) => Err(not_run("predicated instructions")),
-            None => operation(&instr.op),
+        if classes(thread).is_err() {
+            return refused("a register of several widths");
+        }
+        let mate = program.threads.iter().find(|t| t.place.same_cta(p)).unwrap_or(thread);
+        if !barriers(mate).eq(barriers(thread)) {
+            return refused("threads of a CTA with different barriers");
+        }
+        thread.body.iter().try_for_each(|instr| match (&instr.op, instr.guard) {
+            (Op::Bar { .. }, Some(_)) => Err(not_run("barriers with a guard")),
+            (op, _) => operation(op).and(within(program, op)),
         })?;
     }
     Ok(())
 }
 
-fn operation(op: &Op) -> Result<(), Refusal> {
-    let width = |ty: &Ty| match ty {
-        Ty::B(32 | 64) | Ty::U(32 | 64) | Ty::S(32 | 64) => Ok(()),
-        _ => Err(not_run("types other than integers of 32 and 64 bits")),
+/// Checks memory and its names.
+fn objects(program: &Program) -> Result<(), Refusal> {
+    let refused = |what| Err(not_run(what));
+    let in_shared = |o: &Object| o.space == Space::SharedCta;
+    if program.objects.iter().any(|o| !matches!(o.space, Space::Global | Space::Generic) && !in_shared(o)) {
+        return refused("tensor memory");
+    }
+    let one = program.threads.iter().all(|t| t.place.same_cta(&program.threads[0].place));
+    if program.objects.iter().any(in_shared) && !one {
+        return refused("shared memory of several CTAs");
+    }
+    if program.objects.iter().any(|o| o.bytes > MAX_OBJECT_BYTES) {
+        return refused("objects of more than 64 bytes");
+    }
+    let plain = |(n, s): (usize, &moire_program::ir::Symbol)| {
+        s.virt.index() == n && s.proxy == Proxy::Generic && s.multimem.is_empty()
     };
-    let address = |base: &Operand| match base {
-        Operand::Address(_) => Ok(()),
-        _ => Err(not_run("computed addresses")),
+    if !program.symbols.iter().enumerate().all(plain) || program.symbols.len() != program.objects.len() {
+        return refused("aliases, other proxies and multicast addresses");
+    }
+    Ok(())
+}
+
+/// Whether `.cluster` of a thread reaches a thread of another CTA.
+fn reaches(program: &Program, thread: &Thread) -> bool {
+    let other =
+        |t: &Thread| thread.place.includes(Scope::Cluster, &t.place) && !thread.place.same_cta(&t.place);
+    program.threads.iter().any(other)
+        && thread.body.iter().any(|i| i.op.clone().scope_mut() == Some(&mut Scope::Cluster))
+}
+
+/// The number of CTAs, if they are numbered from 0 on and are one cluster, whose scope some thread uses.
+pub(crate) fn clustered(program: &Program) -> Option<u32> {
+    let first = &program.threads.first()?.place;
+    let ctas: BTreeSet<u16> = program.threads.iter().map(|t| t.place.cta).collect();
+    let whole = program.threads.iter().all(|t| t.place.includes(Scope::Cluster, first))
+        && ctas.iter().copied().eq(0..u16::try_from(ctas.len()).ok()?);
+    let used = program.threads.iter().any(|t| reaches(program, t));
+    (whole && used).then_some(u32::try_from(ctas.len()).ok()?)
+}
+
+/// The barriers of a thread, in order.
+fn barriers(thread: &Thread) -> impl Iterator<Item = &Operand> {
+    thread.body.iter().filter_map(|i| if let Op::Bar { id, .. } = &i.op { Some(id) } else { None })
+}
+
+fn operation(op: &Op) -> Result<(), Refusal> {
+    let memory = |ty: &Ty| match ty {
+        Ty::B(8 | 16 | 32 | 64 | 128) | Ty::U(8 | 16 | 32 | 64) | Ty::S(8 | 16 | 32 | 64) => Ok(()),
+        _ => Err(not_run("types other than integers and bits")),
     };
     let value = |operand: &Operand| match operand {
         Operand::Address(_) => Err(not_run("addresses as values")),
         _ => Ok(()),
     };
-    let other = Err(not_run("instructions other than loads, stores, atomics, fences and moves"));
+    // Immediates of 128 bits are not written in PTX.
+    let of = |ty: &Ty, operand: &Operand| match (ty, operand) {
+        (Ty::B(128), Operand::Imm(_)) => Err(not_run("immediates of 128 bits")),
+        _ => value(operand),
+    };
+    let address = |base: &Operand| match base {
+        Operand::Address(_) => Ok(()),
+        _ => Err(not_run("computed addresses")),
+    };
+    let other =
+        Err(not_run("instructions other than loads, stores, atomics, fences, barriers and arithmetic"));
     match op {
-        Op::Mov { ty, src, .. } => width(ty).and(value(src)),
-        Op::Load { proxy: Proxy::Generic, ty, addr, .. } => width(ty).and(address(&addr.base)),
+        Op::Mov { ty: Ty::Pred, src, .. } => value(src),
+        Op::Mov { ty, src, .. } => memory(ty).and(of(ty, src)),
+        Op::Alu { op, ty, a, b, .. } => memory(ty).and(value(a)).and(value(b)).and(defined(*op, *ty, b)),
+        Op::Setp { ty, a, b, .. } | Op::Selp { ty, a, b, .. } => memory(ty).and(of(ty, a)).and(of(ty, b)),
+        Op::Load { proxy: Proxy::Generic, ty, addr, .. } => memory(ty).and(address(&addr.base)),
         Op::Store { proxy: Proxy::Generic, ty, addr, src, .. } => {
-            width(ty).and(address(&addr.base)).and(src.iter().try_for_each(value))
+            memory(ty).and(address(&addr.base)).and(src.iter().try_for_each(|s| of(ty, s)))
         }
         Op::Rmw { op: AtomOp::Sub, .. } => Err(not_run("atomics that are no PTX")),
         Op::Rmw { proxy: Proxy::Generic, ty, addr, a, b, .. } => {
-            width(ty).and(address(&addr.base)).and(value(a)).and(b.iter().try_for_each(value))
+            let all = [Some(a), b.as_ref()];
+            memory(ty).and(address(&addr.base)).and(all.into_iter().flatten().try_for_each(|o| of(ty, o)))
         }
+        Op::Bar { kind: BarKind::Sync, id: Operand::Imm(0..BARRIERS), count: None, instance: None } => Ok(()),
+        Op::Bar { .. } => Err(not_run("barriers other than `bar.sync` of all threads")),
         Op::Fence { .. } => Ok(()),
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } => Err(not_run("other proxies")),
         Op::Tcgen05(_) => Err(not_run("tcgen05 instructions, which need a device of the sm_100 class")),
-        Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. } | Op::Mbarrier(_) => other,
+        Op::Mapa { .. } | Op::Mbarrier(_) | Op::ClusterArrive { .. } | Op::ClusterWait => other,
+        Op::WarpSync { .. } => Err(not_run("`bar.warp.sync`")),
         Op::MultimemLoad { .. }
         | Op::MultimemStore { .. }
         | Op::MultimemRed { .. }
         | Op::Tile(_)
         | Op::Control(_) => other,
-        Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) | barrier_op!() => other,
+        Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => other,
         Op::AsyncCopy(_) | Op::Wgmma(_) | jump_op!() => other,
         Op::Book(_) => other,
+    }
+}
+
+/// Whether PTX defines the result for every value: it says nothing of a division by zero, and takes the amount of a shift
+/// from 32 bits, whatever the type.
+fn defined(op: AluOp, ty: Ty, b: &Operand) -> Result<(), Refusal> {
+    let bits = i128::from(8 * ty.bytes());
+    match (op, b) {
+        (AluOp::Div | AluOp::Rem, _) => Err(not_run("division")),
+        (AluOp::Shl | AluOp::Shr, Operand::Imm(n)) if (0..bits).contains(n) => Ok(()),
+        (AluOp::Shl | AluOp::Shr, _) => Err(not_run("shifts by a value")),
+        _ => Ok(()),
+    }
+}
+/// Whether an access stays within its object and is aligned; another one ends the launch, or reaches the object of another
+/// instance.
+fn within(program: &Program, op: &Op) -> Result<(), Refusal> {
+    let elements = if let Op::Load { dst, .. } = op { dst.len() } else { 1 };
+    let elements = if let Op::Store { src, .. } = op { src.len() } else { elements };
+    let (Op::Load { addr, ty, .. } | Op::Store { addr, ty, .. } | Op::Rmw { addr, ty, .. }) = op else {
+        return Ok(());
+    };
+    let Operand::Address(symbol) = addr.base else { return Ok(()) };
+    let bytes = i64::from(ty.bytes()) * i64::try_from(elements).unwrap_or(i64::MAX / 128);
+    let (from, object) =
+        (i64::from(addr.offset), &program.objects[program.symbols[symbol.index()].object.index()]);
+    match from >= 0 && from % bytes == 0 && from + bytes <= i64::from(object.bytes) {
+        true => Ok(()),
+        false => Err(not_run("accesses that are not aligned, or leave their object")),
     }
 }
 
@@ -128,4 +218,14 @@ pub fn observed(program: &Program) -> Vec<(ThreadId, Reg)> {
         }
     }
     out.into_iter().collect()
+}
+
+/// An outcome as it is compared: each observed register cut to the width that the kernel declares for it. Engines extend the
+/// sign of what they load to 64 bits, and a register of a device has as many bits as it has.
+pub fn seen(program: &Program, regs: impl IntoIterator<Item = u128>, memory: Vec<Vec<u8>>) -> Seen {
+    // `takes` refuses a thread without classes.
+    let all: Vec<Vec<u32>> = program.threads.iter().map(|t| classes(t).unwrap_or_default()).collect();
+    let bits = |(t, r): (ThreadId, Reg)| all[t.index()].get(r.index()).copied().unwrap_or(64);
+    let cut = |(value, of): (u128, (ThreadId, Reg))| value & (u128::MAX >> (128 - bits(of).clamp(1, 128)));
+    Seen { regs: regs.into_iter().zip(observed(program)).map(cut).collect(), memory }
 }

@@ -122,7 +122,13 @@ impl Assembler {
         let cause = match (refused, lacks, &theirs) {
             (None, false, Answer::Died(name)) => {
                 let causes = vec![CRASH.to_owned(), name.clone()];
-                return Ok(Some(Broken { direction: Direction::Property, models, outcome: None, causes }));
+                return Ok(Some(Broken {
+                    direction: Direction::Property,
+                    models,
+                    outcome: None,
+                    causes,
+                    witness: None,
+                }));
             }
             (_, _, Answer::Died(why)) => return Err(Abstention::AssemblerFailed(why.clone())),
             (_, _, Answer::Failed(why)) => return Err(Abstention::AssemblerFailed(why.clone())),
@@ -133,7 +139,13 @@ impl Assembler {
             }
             _ => return Ok(None),
         };
-        Ok(Some(Broken { direction: Direction::Equal, models, outcome: None, causes: vec![cause] }))
+        Ok(Some(Broken {
+            direction: Direction::Equal,
+            models,
+            outcome: None,
+            causes: vec![cause],
+            witness: None,
+        }))
     }
 }
 

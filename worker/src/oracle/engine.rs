@@ -3,6 +3,7 @@
 use super::about::Takes;
 use super::abstention::Abstention;
 use super::case::{Case, Context, abstain};
+use super::device::{Host, OnDevice};
 use super::evidence::Evidence;
 use super::models::{ModelError, Models};
 use super::registry::registry;
@@ -77,6 +78,16 @@ impl Oracles {
         Self::default().with(Box::new(operational::Operational(Some(bug))))
     }
 
+    /// All oracles, with this device, if there is one, or what stands in for it.
+    pub fn with_device(host: Option<Arc<dyn Host>>) -> Self {
+        let all = Self::default();
+        match host {
+            None => all,
+            Some(host) if host.identity().is_stand_in() => all.with(Box::new(OnDevice::<true>::of(host))),
+            Some(host) => all.with(Box::new(OnDevice::<false>::of(host))),
+        }
+    }
+
     /// The same with this oracle in place of its namesake.
     fn with(mut self, oracle: Box<dyn Oracle>) -> Self {
         let name = oracle.about().name;
@@ -128,8 +139,10 @@ impl Oracles {
 
 impl Engine for Oracles {
     fn capabilities(&self) -> Vec<String> {
-        let here = self.oracles.iter().filter(|o| o.is_here()).filter_map(|o| o.about().tool);
-        [piece::tree(), "ptx"].into_iter().chain(here.map(|t| t.capability)).map(str::to_owned).collect()
+        let here = self.oracles.iter().filter(|o| o.is_here());
+        let tools = here.clone().filter_map(|o| o.about().tool).map(|tool| tool.capability);
+        let all = [piece::tree(), "ptx"].into_iter().chain(tools).map(str::to_owned);
+        all.chain(here.flat_map(|o| o.capabilities())).collect()
     }
 
     fn fingerprint(&self) -> String {

@@ -48,6 +48,11 @@ pub(super) trait Rule: std::fmt::Debug + Send + Sync {
         true
     }
 
+    /// See [`Oracle::capabilities`].
+    fn capabilities(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// See [`Oracle::tool_version`].
     fn version_of(&self, _spec: &str) -> Option<Result<String, Abstention>> {
         None
@@ -64,6 +69,8 @@ pub(super) struct Broken {
     pub(super) outcome: Option<(usize, Outcome)>,
     /// The parts of the rule that are broken, where the oracle can name them. [`CRASH`] and its name: the tool died.
     pub(super) causes: Vec<String>,
+    /// What shows the outcome, where that is no execution of a model.
+    pub(super) witness: Option<String>,
 }
 
 impl Broken {
@@ -85,7 +92,7 @@ impl Broken {
             verdict: if self.causes.first().is_some_and(|c| c == CRASH) { CRASH } else { "discrepancy" }
                 .into(),
             program: print(program),
-            witness: witness.unwrap_or_default(),
+            witness: self.witness.clone().or(witness).unwrap_or_default(),
             axioms: self.causes(),
         }
     }
@@ -157,6 +164,10 @@ impl<R: Rule> Oracle for R {
 
     fn is_here(&self) -> bool {
         self.has_tool()
+    }
+
+    fn capabilities(&self) -> Vec<String> {
+        Rule::capabilities(self)
     }
 
     fn tool_version(&self, spec: &str) -> Option<Result<String, Abstention>> {

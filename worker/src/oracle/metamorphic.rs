@@ -85,8 +85,13 @@ fn broken(
         return Ok(None);
     }
     let turn = index % CHANGES;
-    let of =
-        |direction| Broken { direction, models: vec![spec.to_owned()], outcome: None, causes: Vec::new() };
+    let of = |direction| Broken {
+        direction,
+        models: vec![spec.to_owned()],
+        outcome: None,
+        causes: Vec::new(),
+        witness: None,
+    };
     if turn.is_multiple_of(4) {
         let mut other = program.clone();
         other.threads.reverse();

@@ -13,6 +13,8 @@
 //! | `llvm` | the PTX that `llc` makes of a source program does nothing the program may not do | subset, property |
 //! | `nvcc` | the same of `nvcc` | subset, property |
 //! | `mixing` | the same where two compilers make the threads of one program, each of them right alone | subset, property |
+//! | `device` | what a device shows of a program is what the model allows | subset |
+//! | `stand-in` | the same of what stands in for a device | subset |
 //!
 //! Each oracle is one file with an implementation of `Oracle` and one line in `registry.rs`. A rule about litmus programs
 //! implements `litmus::Rule` instead, and shares verification and reduction with the other rules. An engine that cannot
@@ -27,6 +29,7 @@ mod blame;
 mod canary;
 mod case;
 mod compiler;
+mod device;
 mod engine;
 mod evidence;
 mod forbidden;
@@ -51,6 +54,7 @@ pub use abstention::Abstention;
 pub use assembler::ASSEMBLER;
 pub use canary::{CANARIES, Canary, CanaryError};
 pub use compiler::{COMPILER, CellError, Observations, observe};
+pub use device::{DEVICE, Host, Processes, Recorded, STAND_IN, Within};
 pub use engine::Oracles;
 pub use evidence::{Evidence, Mistake, Unit, mistake};
 pub use forbidden::Forbidden;
@@ -100,6 +104,11 @@ trait Oracle: fmt::Debug + Send + Sync {
     /// Whether its tool is here.
     fn is_here(&self) -> bool {
         true
+    }
+
+    /// Capabilities of a worker whose tool is this one, beside the tool's.
+    fn capabilities(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// What fixes the meaning of a side that is this oracle's tool: its version. `None`: the side is something else.

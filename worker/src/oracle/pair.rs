@@ -77,7 +77,7 @@ fn broken(answers: &[(String, Answer)]) -> Vec<Broken> {
             (false, None, Some(gained)) => (Direction::Difference, (1, gained.clone())),
             _ => continue,
         };
-        out.push(Broken { direction, models, outcome: Some(outcome), causes: Vec::new() });
+        out.push(Broken { direction, models, outcome: Some(outcome), causes: Vec::new(), witness: None });
     }
     out
 }

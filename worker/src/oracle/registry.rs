@@ -2,7 +2,8 @@
 
 use super::about::About;
 use super::{
-    Oracle, assembler, compiler, lowering, metamorphic, operational, pair, patterns, self_check, source,
+    Oracle, assembler, compiler, device, lowering, metamorphic, operational, pair, patterns, self_check,
+    source,
 };
 
 /// The oracles of a worker, in the order in which their claims are reported.
@@ -18,6 +19,8 @@ pub(super) fn registry() -> Vec<Box<dyn Oracle>> {
         Box::new(operational::Operational::default()),
     ];
     all.extend(source::all().map(|oracle| Box::new(oracle) as Box<dyn Oracle>));
+    all.push(Box::new(device::OnDevice::<false>::default()));
+    all.push(Box::new(device::OnDevice::<true>::default()));
     all
 }
 

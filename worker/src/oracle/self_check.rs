@@ -49,6 +49,7 @@ fn broken(spec: &str, naive: &Answer, explored: &Answer) -> Option<Broken> {
         models: vec![spec.to_owned()],
         outcome: None,
         causes: cause.into_iter().collect(),
+        witness: None,
     })
 }
 

@@ -4,6 +4,7 @@ mod assembler;
 mod atlas;
 mod compiler;
 mod coverage;
+mod device;
 mod differences;
 mod lowering;
 mod operational;

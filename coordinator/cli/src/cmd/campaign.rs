@@ -1,6 +1,7 @@
 //! `moire campaign`: the campaigns of a running coordinator, or of a store on this machine.
 
 use crate::remote::{Remote, StoreOrRemote};
+use crate::samples;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use moire_console::control::{connect, runtime, said};
@@ -58,6 +59,9 @@ pub(crate) struct NewCampaign {
     /// Compare these models in order (repeatable)
     #[arg(long = "model")]
     pub(crate) models: Vec<String>,
+    /// Only workers with this capability, such as device:sm_90 (repeatable)
+    #[arg(long, value_name = "CAPABILITY")]
+    pub(crate) needs: Vec<String>,
     #[command(flatten)]
     pub(crate) remote: Remote,
 }
@@ -114,6 +118,11 @@ pub(crate) fn run(args: &Campaigns) -> Result<u8> {
                     None => println!("  abstained {n:8}  {reason}"),
                 }
             }
+            for found in store.findings() {
+                let found = found?;
+                let sampled = samples::of(&found).filter(|_| found.campaign == c.name);
+                sampled.iter().for_each(|s| println!("  {} {}", found.id.short(), samples::line(s)));
+            }
             println!(
                 "  canaries {} caught of {} planted\n  digest {}",
                 n.canaries_caught,
@@ -135,7 +144,7 @@ fn create(args: &NewCampaign) -> Result<u8> {
         programs: args.programs.unwrap_or(0),
         priority: 1,
         canaries: true,
-        needs: campaign::needs(&args.oracle),
+        needs: campaign::needs(&args.oracle).into_iter().chain(args.needs.clone()).collect(),
         fingerprint: Oracles::new().fingerprint(),
     };
     runtime()?.block_on(async {

@@ -2,7 +2,7 @@
 
 use crate::releases::{Release, lines, mistaken, releases, words};
 use crate::remote::StoreOrRemote;
-use crate::{days, issue, line, show};
+use crate::{days, issue, line, samples, show};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Subcommand;
 use moire_console::control::{connect, runtime, said};
@@ -12,7 +12,7 @@ use moire_coordinator::v1::control_service_client::ControlServiceClient;
 use moire_corpus::{Finding, Mark, Store};
 use moire_proto::Linked;
 use moire_worker::job::Claim;
-use moire_worker::oracle::{LLVM, NVCC, Oracles, PTXAS, TILEIRAS};
+use moire_worker::oracle::{DEVICE, LLVM, NVCC, Oracles, PTXAS, STAND_IN, TILEIRAS};
 use std::path::{Path, PathBuf};
 use tokio::runtime::Runtime;
 
@@ -39,6 +39,9 @@ pub(crate) enum Findings {
         /// Write it as an issue for the people who keep the compiler, in Markdown
         #[arg(long)]
         issue: bool,
+        /// Write the histogram of a finding about a device, for `moire gpu --replay`
+        #[arg(long, conflicts_with = "issue")]
+        histogram: bool,
         #[command(flatten)]
         at: StoreOrRemote,
     },
@@ -81,7 +84,7 @@ pub(crate) fn show_finding(f: &Finding) -> String {
         f.rule,
         models.join(" / "),
         f.sightings(),
-        f.state.words(),
+        samples::again(f).map_or_else(|| f.state.words(), |again| format!("{}, {again}", f.state.words())),
         moire_coordinator::line::command(f)
     )
 }
@@ -167,9 +170,10 @@ pub(crate) fn run(args: &Findings) -> Result<u8> {
             }
             print!("{}", days::life(&f, moire_coordinator::clock::unix_ms()));
             print!("{}", show::stored(&f.witness).unwrap_or_default());
+            print!("{}", samples::of(&f).map(|s| samples::shown(&f, &s)).unwrap_or_default());
             print!("{}", claim::of(&f).map(|c| told(&releases(&Oracles::new(), &c))).unwrap_or_default());
         }
-        Findings::Export { id, out, issue, at } => {
+        Findings::Export { id, out, issue, histogram, at } => {
             let write = |text: &[u8]| {
                 std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))
             };
@@ -182,7 +186,13 @@ pub(crate) fn run(args: &Findings) -> Result<u8> {
                 write(issue::issue(&engine, &claim, found.as_ref())?.as_bytes())?;
                 return Ok(exit::CLEAN);
             }
-            write(&bundle(&FindingSource::of(at)?.named(id)?)?)?;
+            let found = FindingSource::of(at)?.named(id)?;
+            if *histogram {
+                anyhow::ensure!(samples::of(&found).is_some(), "{} has no histogram", found.id.short());
+                write(found.witness.as_bytes())?;
+                return Ok(exit::CLEAN);
+            }
+            write(&bundle(&found)?)?;
             eprintln!("wrote {}; replay it with: moire replay {}", out.display(), out.display());
         }
         Findings::Mark { id, state, why, who, until, at } => {
@@ -247,7 +257,9 @@ fn bundle(f: &Finding) -> Result<Vec<u8>> {
         models: f
             .models
             .iter()
-            .filter(|m| ![PTXAS, TILEIRAS, LLVM, NVCC].iter().any(|tool| tool.capability == m.name))
+            .filter(|m| {
+                ![PTXAS, TILEIRAS, LLVM, NVCC, DEVICE, STAND_IN].iter().any(|tool| tool.capability == m.name)
+            })
             .map(model)
             .collect::<Result<_>>()?,
         witness: f.witness.clone(),

@@ -1,5 +1,6 @@
 //! `moire fuzz`: a whole campaign in one process, with a summary a person can read.
 
+use crate::device::Lent;
 use crate::scores;
 use anyhow::{Result, bail};
 use clap::Args;
@@ -14,7 +15,7 @@ use moire_coordinator::{judged, many};
 use moire_corpus::Finding;
 use moire_generate::Profile;
 use moire_worker::job::Engine;
-use moire_worker::oracle::{self, COMPILER, LLVM, LOWERING, NVCC, Oracles, Takes, Tool};
+use moire_worker::oracle::{self, COMPILER, DEVICE, LLVM, LOWERING, NVCC, Oracles, STAND_IN, Takes, Tool};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -35,12 +36,14 @@ pub(crate) struct Fuzz {
     #[arg(long, value_parser = StreamName)]
     pub(crate) stream: Option<Profile>,
     /// Only these oracles: self, model-pair, metamorphic, patterns, assembler, compiler, lowering, operational, llvm, nvcc,
-    /// mixing (repeatable)
+    /// mixing, device, stand-in (repeatable)
     #[arg(long)]
     pub(crate) oracle: Vec<String>,
     /// Compare these models, NAME or NAME:SWITCH=VALUE,.. in order (repeatable)
     #[arg(long = "model")]
     pub(crate) models: Vec<String>,
+    #[command(flatten)]
+    pub(crate) lent: Lent,
     /// Worker threads [default: all processors]
     #[arg(long)]
     pub(crate) workers: Option<usize>,
@@ -123,14 +126,15 @@ fn plans(args: &Fuzz) -> Result<Vec<Settings>> {
             bail!("there is no oracle `{oracle}`; there are {}", known.join(", "));
         }
     }
-    let engine = Oracles::new();
+    let device = args.lent.host()?;
+    let engine = Oracles::with_device(device.clone());
     let time = match (&args.time, args.programs) {
         (Some(text), _) => Some(duration(text)?),
         (None, Some(_)) => None,
         (None, None) => Some(Duration::from_secs(DEFAULT_SECONDS)),
     };
     // Oracles and models belong to one language.
-    let one = !args.oracle.is_empty() || !args.models.is_empty();
+    let one = !args.oracle.is_empty() || !args.models.is_empty() || device.is_some();
     let named = args.stream.or(one.then_some(Profile::Core));
     let capabilities = engine.capabilities();
     let compilers = [LLVM, NVCC].iter().any(|tool| capabilities.iter().any(|c| c == tool.capability));
@@ -142,7 +146,8 @@ fn plans(args: &Fuzz) -> Result<Vec<Settings>> {
     let sum: u32 = shares.iter().map(|(_, share)| share).sum();
     let part = |(profile, share): (Profile, u32)| {
         let programs = args.programs.map(|n| (n.saturating_mul(share.into()) / u64::from(sum)).max(1));
-        settings(args, profile, &engine, programs, time.map(|t| t * share / sum))
+        let run = settings(args, profile, &engine, programs, time.map(|t| t * share / sum));
+        Ok(Settings { device: device.clone(), ..run? })
     };
     shares.into_iter().map(part).collect()
 }
@@ -172,6 +177,7 @@ fn settings(
             .workers
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get)),
         store: args.store.clone(),
+        device: None,
     })
 }
 
@@ -180,6 +186,10 @@ fn settings(
 fn oracles(args: &Fuzz, profile: Profile, capabilities: &[String]) -> Result<Vec<String>> {
     let takes = Takes::of_profile(profile.name());
     let mut oracles = args.oracle.clone();
+    if oracles.is_empty() && args.lent.device.is_some() {
+        let lent = |tool: &Tool| capabilities.iter().any(|c| c == tool.capability);
+        oracles.extend([DEVICE, STAND_IN].iter().filter(|t| lent(t)).map(|t| t.capability.to_owned()));
+    }
     if takes == Takes::Kernels && oracles.is_empty() {
         // A run that names no stream uses the compilers that are installed.
         let compiles = COMPILER.tool.is_none_or(|tool| capabilities.iter().any(|c| c == tool.capability));

@@ -5,6 +5,7 @@
 //! launch of something else is an error. The outcomes that are allowed come from a complete exploration; without one the
 //! program is not judged.
 
+use crate::device::{LOCKS, LYING, STAND_IN};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use moire_console::exit;
@@ -18,8 +19,8 @@ use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
 use moire_generate::{Profile, Stream};
 use moire_gpu::{
-    Batch, Device, DeviceError, Identity, Lane, LaneError, Locked, Recorder, Replayer, Samples, Seen,
-    Settings, StandIn, Strategy, judge, kernel, observed, takes,
+    Batch, Device, DeviceError, Histogram, Identity, Lane, LaneError, Locked, Recorder, Replayer, Request,
+    Sampled, Samples, Seen, Settings, StandIn, Strategy, Verdict, judge, kernel, observed, seen, takes,
 };
 use moire_program::ir::Program;
 use moire_program::text::print;
@@ -27,12 +28,12 @@ use moire_toolchain::run::{Limits as RunLimits, run as run_process};
 use moire_worker::oracle::Oracles;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::{BufReader, BufWriter, LineWriter, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[derive(Debug, Args)]
 pub(crate) struct Gpu {
@@ -56,16 +57,17 @@ pub(crate) struct Gpu {
     /// Most launches of one program
     #[arg(long, default_value_t = 60)]
     pub(crate) launches: u32,
-    /// Number of the device
-    #[arg(long, default_value_t = 0)]
-    pub(crate) device: u32,
-    /// Interleave the threads here instead of on a device: finds no bug, but runs everything else
+    /// Number of the device; `stand-in` interleaves the threads here, which finds no bug, but runs everything else
+    #[arg(long, value_name = "DEVICE", default_value = "0")]
+    pub(crate) device: String,
+    /// The same as --device stand-in
     #[arg(long)]
     pub(crate) stand_in: bool,
     /// Record all launches in this file
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Judge a record instead of running anything; name the same programs and numbers as when it was made
+    /// Judge a record instead of running anything: the histogram of a finding, or a record of --record with the programs and
+    /// numbers that it was made with
     #[arg(long, value_name = "FILE", conflicts_with_all = ["stand_in", "record"])]
     pub(crate) replay: Option<PathBuf>,
     /// Print the kernels and run nothing
@@ -75,15 +77,22 @@ pub(crate) struct Gpu {
     #[arg(long, default_value = "sm_90")]
     pub(crate) target: String,
     /// Folder of the locks, one for each device
-    #[arg(long, value_name = "DIR", default_value = ".moire/gpu")]
+    #[arg(long, value_name = "DIR", default_value = LOCKS)]
     pub(crate) locks: PathBuf,
     /// One launch, for a child process
     #[arg(long, hide = true)]
     pub(crate) launch: Option<String>,
+    /// A batch, for a child process of an oracle
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub(crate) batch: Option<PathBuf>,
 }
 
 /// Instances of the stand-in in one launch: they run one after the other.
 const STAND_IN_INSTANCES: u32 = 512;
+/// Instances of the stand-in in one launch of a batch.
+const BATCH_INSTANCES: u32 = 128;
+/// Time after which no program of a batch begins.
+const BATCH_BEGINS: Duration = Duration::from_secs(40);
 /// Longest launch, the start of its process and the assembling of its kernel included.
 const LAUNCH: Duration = Duration::from_secs(60);
 /// Longest record of one launch, in bytes.
@@ -102,11 +111,17 @@ pub(crate) fn run(args: &Gpu) -> Result<u8> {
     if let Some(launch) = &args.launch {
         return child(args, launch);
     }
+    if let Some(file) = &args.batch {
+        return batch(args, file);
+    }
     if args.kernel {
         for (_, program) in programs(args)? {
             print!("{}", kernel(&program, &args.target).map_err(|e| anyhow!("{e}"))?.text);
         }
         return Ok(exit::CLEAN);
+    }
+    if let Some(sampled) = args.replay.as_deref().map(histogram).transpose()?.flatten() {
+        return again(args, &sampled);
     }
     let device: Box<dyn Device> = match &args.replay {
         Some(path) => {
@@ -125,6 +140,56 @@ pub(crate) fn run(args: &Gpu) -> Result<u8> {
         }
         None => judged(args, device),
     }
+}
+
+/// The histogram of a finding, if that is what a file has.
+fn histogram(path: &Path) -> Result<Option<Sampled>> {
+    let bytes =
+        moire_console::bounded::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(serde_json::from_slice(&bytes).ok())
+}
+
+/// Judges the histogram of a finding anew.
+fn again(args: &Gpu, sampled: &Sampled) -> Result<u8> {
+    let program = parse_program("the histogram", sampled.program.as_bytes())?.written().clone();
+    let allowed = allowed(args, &Oracles::new(), &program)?;
+    let mut seen = Histogram::default();
+    sampled.seen.iter().for_each(|one| seen.merge(Histogram([one.clone()].into())));
+    let mut verdict = judge(&seen, &allowed);
+    println!("{}", crate::samples::line(sampled));
+    let is_cut = verdict.samples < sampled.samples;
+    if is_cut {
+        println!("outcomes of {} were not kept", many(sampled.samples - verdict.samples, "sample"));
+        verdict.unseen.clear();
+    }
+    let code = told("the histogram", &program, &verdict, allowed.len());
+    // What was not kept may be allowed or not.
+    Ok(if is_cut && code == exit::CLEAN { exit::INCOMPLETE } else { code })
+}
+
+/// Prints the verdict on a program; its exit code.
+fn told(name: &str, program: &Program, verdict: &Verdict, allowed: usize) -> u8 {
+    let is_allowed = verdict.forbidden.is_empty();
+    println!(
+        "{name}: {}, {}, {} of {allowed} allowed outcomes seen",
+        if is_allowed { "allowed" } else { "FORBIDDEN" },
+        many(verdict.samples, "sample"),
+        verdict.seen,
+    );
+    for (seen, n) in &verdict.forbidden {
+        println!("  seen {n} times, not allowed: {}", outcome(program, seen));
+    }
+    if !is_allowed {
+        print!("{}", print(program));
+    }
+    for unseen in verdict.unseen.iter().take(UNSEEN) {
+        println!(
+            "  not seen, with 95 % confidence rarer than {:.1e}: {}",
+            unseen.below,
+            outcome(program, &unseen.outcome)
+        );
+    }
+    if is_allowed { exit::CLEAN } else { exit::FINDING }
 }
 
 /// Runs all programs and prints the verdict on each.
@@ -157,26 +222,7 @@ fn judged(args: &Gpu, device: impl Device) -> Result<u8> {
         ran += 1;
         let verdict = judge(&histogram, &allowed);
         forbidden += u64::from(!verdict.forbidden.is_empty());
-        let word = if verdict.forbidden.is_empty() { "allowed" } else { "FORBIDDEN" };
-        println!(
-            "{name}: {word}, {}, {} of {} allowed outcomes seen",
-            many(verdict.samples, "sample"),
-            verdict.seen,
-            allowed.len()
-        );
-        for (seen, n) in &verdict.forbidden {
-            println!("  seen {n} times, not allowed: {}", shown(&program, seen));
-        }
-        if !verdict.forbidden.is_empty() {
-            print!("{}", print(&program));
-        }
-        for unseen in verdict.unseen.iter().take(UNSEEN) {
-            println!(
-                "  not seen, with 95 % confidence rarer than {:.1e}: {}",
-                unseen.below,
-                shown(&program, &unseen.outcome)
-            );
-        }
+        told(&name, &program, &verdict, allowed.len());
     }
     for (why, n) in left {
         println!("{n} not run: {why}");
@@ -228,7 +274,7 @@ fn allowed(args: &Gpu, oracles: &Oracles, program: &Program) -> Result<BTreeSet<
         let memory = |o: &Outcome| {
             o.memory.iter().zip(&program.objects).map(|(content, of)| content.bytes(of.bytes)).collect()
         };
-        allowed.extend(facts.outcomes.into_iter().map(|o| Seen { memory: memory(&o), regs: o.regs }));
+        allowed.extend(facts.outcomes.into_iter().map(|o| seen(program, o.regs.iter().copied(), memory(&o))));
         ControlFlow::Continue(())
     });
     match summary.map_err(|abstained| anyhow!(abstained.reason))?.bounded {
@@ -239,7 +285,7 @@ fn allowed(args: &Gpu, oracles: &Oracles, program: &Program) -> Result<BTreeSet<
 }
 
 /// `P1:r0 = 1, x = 1`
-fn shown(program: &Program, seen: &Seen) -> String {
+pub(crate) fn outcome(program: &Program, seen: &Seen) -> String {
     let number = |bytes: &[u8]| bytes.iter().rev().fold(0_u128, |n, byte| n << 8 | u128::from(*byte));
     let registers = observed(program).into_iter().zip(&seen.regs).map(|((t, r), value)| {
         let thread = &program.threads[t.index()];
@@ -255,7 +301,7 @@ fn shown(program: &Program, seen: &Seen) -> String {
 /// Does one launch, or none, and prints its record.
 fn child(args: &Gpu, launch: &str) -> Result<u8> {
     let mut record = Vec::new();
-    let mut device = Recorder::new(here(args)?, &mut record)?;
+    let mut device = Recorder::new(here(args, STAND_IN_INSTANCES)?, &mut record)?;
     if !launch.is_empty() {
         let launch: Launch = serde_json::from_str(launch).context("--launch")?;
         let program = read(args.files.first().context("--launch wants a program")?)?;
@@ -270,17 +316,39 @@ fn child(args: &Gpu, launch: &str) -> Result<u8> {
     Ok(exit::CLEAN)
 }
 
-/// The device of this process.
-fn here(args: &Gpu) -> Result<Box<dyn Device>> {
-    if args.stand_in {
-        return Ok(Box::new(StandIn::new(STAND_IN_INSTANCES)));
+/// Runs a batch of an oracle, and prints its record line by line.
+fn batch(args: &Gpu, file: &Path) -> Result<u8> {
+    let file = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let request: Request = serde_json::from_reader(BufReader::new(file)).context("--batch")?;
+    let device = here(args, BATCH_INSTANCES)?;
+    if !device.identity().is_stand_in() {
+        // A driver reserves more memory than a lease has.
+        crate::memory::limit(u64::MAX)?;
     }
-    #[cfg(feature = "gpu")]
-    return Ok(Box::new(
-        moire_gpu::Nvidia::open(args.device).map_err(|e| anyhow!("{e}; --stand-in runs without a device"))?,
-    ));
-    #[cfg(not(feature = "gpu"))]
-    bail!("this moire was built without devices: build it with `--features gpu`, or use --stand-in")
+    let begun = Instant::now();
+    request.run(device, LineWriter::new(std::io::stdout()), || begun.elapsed() > BATCH_BEGINS)?;
+    Ok(exit::CLEAN)
+}
+
+/// The device of this process. `instances`: of a stand-in, in one launch.
+fn here(args: &Gpu, instances: u32) -> Result<Box<dyn Device>> {
+    match args.device.as_str() {
+        _ if args.stand_in => Ok(Box::new(StandIn::new(instances))),
+        STAND_IN => Ok(Box::new(StandIn::new(instances))),
+        LYING => Ok(Box::new(StandIn::lying(instances))),
+        number => nvidia(number.parse().context("the number of a device")?),
+    }
+}
+
+#[cfg(feature = "gpu")]
+fn nvidia(number: u32) -> Result<Box<dyn Device>> {
+    let opened = moire_gpu::Nvidia::open(number);
+    Ok(Box::new(opened.map_err(|e| anyhow!("{e}; --device stand-in runs without a device"))?))
+}
+
+#[cfg(not(feature = "gpu"))]
+fn nvidia(_number: u32) -> Result<Box<dyn Device>> {
+    bail!("this moire was built without devices: build it with `--features gpu`, or use --device stand-in")
 }
 
 /// A device each of whose launches is a process.
@@ -300,7 +368,7 @@ impl<'a> Children<'a> {
         let failed = |why: String| DeviceError::Failed { call: "a child process", why };
         let exe = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
         let mut command = Command::new(exe);
-        command.arg("gpu").args(["--device", &args.device.to_string(), "--launch", launch]).args(program);
+        command.arg("gpu").args(["--device", &args.device, "--launch", launch]).args(program);
         if args.stand_in {
             command.arg("--stand-in");
         }
@@ -340,16 +408,30 @@ impl Device for Children<'_> {
     }
 }
 
-/// The line of `moire doctor` about devices.
+/// The lines of `moire doctor` about devices.
+#[cfg(feature = "gpu")]
 pub(crate) fn doctor() -> String {
-    #[cfg(feature = "gpu")]
-    return match moire_gpu::Nvidia::open(0) {
-        Ok(device) => {
-            let it = device.identity();
-            format!("ok       {} for `moire gpu` ({}, driver {})", it.name, it.target(), it.driver)
+    let mut lines = Vec::new();
+    for number in 0.. {
+        match moire_gpu::Nvidia::open(number) {
+            Ok(device) => {
+                let it = device.identity();
+                let (name, target, driver) = (&it.name, it.target(), &it.driver);
+                lines.push(format!("ok       {name} for --device {number} ({target}, driver {driver})"));
+            }
+            Err(error) if number == 0 => {
+                return format!(
+                    "missing  a device for `moire gpu` and the oracle `device` (optional): {error}"
+                );
+            }
+            Err(_) => break,
         }
-        Err(error) => format!("missing  a device for `moire gpu` (optional): {error}"),
-    };
-    #[cfg(not(feature = "gpu"))]
-    "missing  devices for `moire gpu` (optional): this moire was built without the feature gpu".to_owned()
+    }
+    lines.join("\n")
+}
+
+/// The line of `moire doctor` about devices.
+#[cfg(not(feature = "gpu"))]
+pub(crate) fn doctor() -> String {
+    "missing  devices for `moire gpu` and the oracle `device` (optional): this moire was built without the feature gpu".to_owned()
 }

@@ -3,6 +3,7 @@
 //! Contract: a program whose verdict is a finding is reduced as long as its verdicts under the model stay the same. Any
 //! other program is reduced as long as the rule that it breaks stays broken.
 
+use crate::device::Lent;
 use crate::interrupt::on_interrupt;
 use crate::model::ModelArgs;
 use crate::{line, show};
@@ -35,6 +36,8 @@ pub(crate) struct Replay {
     /// Store in which an id is looked up
     #[arg(long, default_value = STORE)]
     pub(crate) store: PathBuf,
+    #[command(flatten)]
+    pub(crate) lent: Lent,
 }
 
 #[derive(Debug, Args)]
@@ -52,6 +55,8 @@ pub(crate) struct Minimize {
     /// Store in which an id is looked up
     #[arg(long, default_value = STORE)]
     pub(crate) store: PathBuf,
+    #[command(flatten)]
+    pub(crate) lent: Lent,
 }
 
 /// The property that a program keeps while it is reduced.
@@ -184,7 +189,7 @@ fn claims(engine: &Oracles, program: &str) -> (Vec<Claim>, Vec<String>) {
 }
 
 pub(crate) fn replay(args: &Replay) -> Result<u8> {
-    let engine = Oracles::new();
+    let engine = Oracles::with_device(args.lent.host()?);
     let (claim, fingerprints) = match read(&args.what, &args.store)? {
         Err(code) => return Ok(code),
         Ok(Subject::Claim(claim, fingerprints)) => (claim, fingerprints),
@@ -228,7 +233,7 @@ fn not_broken(engine: &Oracles, claim: &Claim) -> Option<u8> {
 }
 
 pub(crate) fn minimize(args: &Minimize) -> Result<u8> {
-    let engine = Oracles::new();
+    let engine = Oracles::with_device(args.lent.host()?);
     let (found, abstained) = match read(&args.what, &args.store)? {
         Err(code) => return Ok(code),
         Ok(Subject::Claim(claim, _)) => match not_broken(&engine, &claim) {

@@ -1,5 +1,6 @@
 //! `moire serve` and `moire work`: the two roles of `moire fuzz` as processes of their own.
 
+use crate::device::Lent;
 use crate::logs::Log;
 use crate::memory;
 use crate::remote::{COORDINATOR, Certs, Remote};
@@ -48,6 +49,8 @@ pub(crate) struct Work {
     /// [default: three quarters of the control group or machine]
     #[arg(long, value_name = "SIZE", value_parser = moire_console::bounded::size)]
     pub(crate) memory: Option<u64>,
+    #[command(flatten)]
+    pub(crate) lent: Lent,
 }
 
 /// `moire lease`: a process that does the leases of a worker; see [`moire_worker::confine`].
@@ -56,11 +59,13 @@ pub(crate) struct Lease {
     /// Bytes it may have
     #[arg(long)]
     pub(crate) memory: u64,
+    #[command(flatten)]
+    pub(crate) lent: Lent,
 }
 
 pub(crate) fn lease(args: &Lease) -> Result<u8> {
     memory::limit(args.memory).context("cannot limit the memory of a lease")?;
-    let engine: Arc<dyn moire_worker::job::Engine> = Arc::new(Oracles::new());
+    let engine: Arc<dyn moire_worker::job::Engine> = Arc::new(Oracles::with_device(args.lent.host()?));
     moire_worker::confine::serve(&engine)?;
     Ok(exit::CLEAN)
 }
@@ -152,7 +157,7 @@ pub(crate) fn serve(args: &Serve, log: Log) -> Result<u8> {
 }
 
 /// How the leases of a worker are confined: each to its share of the memory.
-fn confine(memory: Option<u64>, threads: u32) -> Result<Confine> {
+fn confine(memory: Option<u64>, threads: u32, lent: &Lent) -> Result<Confine> {
     let all = memory.unwrap_or_else(memory::default);
     let each = all / u64::from(threads.max(1));
     anyhow::ensure!(
@@ -162,7 +167,7 @@ fn confine(memory: Option<u64>, threads: u32) -> Result<Confine> {
     );
     let program = std::env::current_exe().context("cannot find this program")?;
     let args = ["lease".to_owned(), "--memory".to_owned(), each.to_string()];
-    Ok(Confine::new(program, args.into_iter().map(Into::into).collect()))
+    Ok(Confine::new(program, args.into_iter().map(Into::into).chain(lent.args()).collect()))
 }
 
 pub(crate) fn work(args: &Work) -> Result<u8> {
@@ -171,13 +176,14 @@ pub(crate) fn work(args: &Work) -> Result<u8> {
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
     let name = args.name.clone().unwrap_or_else(|| format!("worker-{}", std::process::id()));
     let threads = u32::try_from(threads).context("too many threads")?;
-    let confine = confine(args.memory, threads)?;
+    let confine = confine(args.memory, threads, &args.lent)?;
     let options = moire_worker::Options { name, threads };
+    let engine = Arc::new(Oracles::with_device(args.lent.host()?));
     let runtime = runtime()?;
     let (asked, stop) = tokio::sync::watch::channel(());
     let ended = runtime.block_on(async {
         let link = args.remote.link();
-        let worker = moire_worker::stay_confined(&link, Arc::new(Oracles::new()), options, confine, stop);
+        let worker = moire_worker::stay_confined(&link, engine, options, confine, stop);
         tokio::pin!(worker);
         tokio::select! {
             ended = &mut worker => return ended.map_err(anyhow::Error::from),

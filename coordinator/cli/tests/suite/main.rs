@@ -18,6 +18,8 @@ mod cli;
 mod confined;
 #[cfg(unix)]
 mod deploy;
+#[cfg(unix)]
+mod devices;
 mod fleet;
 mod found;
 mod fuzzed;

@@ -132,6 +132,7 @@ fn settings(args: &Attacks, folder: &Path, number: u64) -> Settings {
         time: None,
         workers: 2,
         store: folder.join(format!("quiet-{number}")),
+        device: None,
     }
 }
 

@@ -6,7 +6,7 @@
 use moire_generate::{Profile, Stream};
 use moire_gpu::*;
 use moire_program::ir::Program;
-use moire_program::text::{Format, parse};
+use moire_program::text::{Format, parse, print};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn program(text: &str) -> Program {
@@ -117,21 +117,40 @@ fn a_device_is_for_one_at_a_time() {
 
 #[test]
 fn what_the_lane_does_not_run_is_refused_by_name() {
-    let refused = |text: &str| takes(&program(text)).unwrap_err().to_string();
-    let shared = "moire \"s\"\n.shared .b32 x;\nP0 (gpu 0, cta 0) { st.weak.shared.u32 [x], 1; }\n";
-    assert_eq!(refused(shared), "the GPU lane does not run shared and tensor memory");
+    let refused = |text: &str| {
+        let why = takes(&program(text)).unwrap_err().to_string();
+        why.strip_prefix("the GPU lane does not run ").unwrap().to_owned()
+    };
     let two = "moire \"t\"\n.global .b32 x;\nP0 (gpu 1, cta 0) { st.weak.u32 [x], 1; }\n";
-    assert_eq!(refused(two), "the GPU lane does not run threads outside one grid of one device");
+    assert_eq!(refused(two), "threads outside one grid of one device");
+    let shared = "moire \"s\"\n.shared .b32 x;\nP0 (gpu 0, cta 0) { st.weak.shared.u32 [x], 1; }\nP1 (gpu 0, cta 1) { }\n";
+    assert_eq!(refused(shared), "shared memory of several CTAs");
+    let one =
+        |body: &str| format!("moire \"o\"\n.global .b64 x;\nP0 (gpu 0, cta 0) {{ .reg p, r; {body} }}\n");
+    for (body, why) in [
+        ("ld.weak.u64 r, [x]; div.u64 r, r, 3;", "division"),
+        ("ld.weak.u32 r, [x]; shl.b32 r, r, r;", "shifts by a value"),
+        ("setp.eq.u32 p, 1, 2; @p bar.sync 0;", "barriers with a guard"),
+        ("bar.sync 15;", "barriers other than `bar.sync` of all threads"),
+        ("bar.arrive 0, 64;", "barriers other than `bar.sync` of all threads"),
+    ] {
+        assert_eq!(refused(&one(body)), why, "{body}");
+    }
+    let wait = "moire \"w\"\n.global .b32 x;\nP0 (gpu 0, cta 0) { bar.sync 0; }\nP1 (gpu 0, cta 0, warp 1) { bar.sync 1; }\n";
+    assert_eq!(refused(wait), "threads of a CTA with different barriers");
 }
 
-/// On the device each CTA is alone, so what `.cluster` orders across CTAs here is not ordered there.
+/// CTAs of one cluster are launched as one, and `.cluster` reaches from one to another. Where there are others, it is refused.
 #[test]
-fn what_reaches_another_cta_of_its_cluster_is_refused_by_name() {
+fn what_reaches_another_cta_of_its_cluster_is_launched_as_one() {
     let across = |first: &str, second: &str, places: [&str; 2]| {
         program(&format!(
             "moire \"c\"\n.global .b32 x;\n.global .b32 f;\nP0 (gpu 0, {}) {{ {first} }}\nP1 (gpu 0, {}) {{ {second} }}\n",
             places[0], places[1]
         ))
+    };
+    let of = |program: &Program| {
+        kernel(program, "sm_90").map(|k| (k.cluster, k.text.contains(".reqnctapercluster 2, 1, 1")))
     };
     let one = ["cluster 0, cta 0", "cluster 0, cta 1"];
     let write = "st.weak.u32 [x], 1; st.release.cluster.global.u32 [f], 1;";
@@ -142,20 +161,76 @@ fn what_reaches_another_cta_of_its_cluster_is_refused_by_name() {
         "st.relaxed.cluster.global.u32 [f], 2;",
     ];
     for read in reads {
-        let why = takes(&across("ld.weak.u32 r0, [x];", read, one)).unwrap_err().to_string();
-        assert_eq!(
-            why,
-            "the GPU lane does not run `.cluster` across CTAs, because it launches them without clusters"
-        );
-        assert!(kernel(&across(write, read, one), "sm_90").is_err());
+        let program = across("ld.weak.u32 r0, [x];", read, one);
+        assert_eq!(of(&program).unwrap(), (true, true), "{read}");
+        assert!(kernel(&program, "sm_80").is_err(), "it has no clusters");
     }
     // Within a CTA, or with CTAs that share no cluster, it reaches nobody else. Wider scopes reach them anyway.
     let alone = [["cluster 0, cta 0", "cluster 0, cta 0, warp 1"], ["cluster 0, cta 0", "cluster 1, cta 1"]];
     for places in alone {
-        assert!(takes(&across(write, reads[0], places)).is_ok(), "{places:?}");
+        assert_eq!(of(&across(write, reads[0], places)).unwrap(), (false, false), "{places:?}");
     }
     let wide = |text: &str| text.replace(".cluster", ".gpu");
-    assert!(takes(&across(&wide(write), &wide(reads[0]), one)).is_ok());
+    assert_eq!(of(&across(&wide(write), &wide(reads[0]), one)).unwrap(), (false, false));
+    // A third CTA outside the cluster, or a number that is left out.
+    let third = print(&across(write, reads[0], one)) + "P2 (gpu 0, cluster 1, cta 2) { }\n";
+    for text in [third, print(&across(write, reads[0], ["cluster 0, cta 0", "cluster 0, cta 2"]))] {
+        let why = takes(&program(&text)).unwrap_err().to_string();
+        assert!(why.ends_with("`.cluster` across CTAs, where not all CTAs are one cluster"), "{why}");
+    }
+}
+
+/// What the stand-in sees of the registers of a program, and the kernel, which NVIDIA's assembler takes.
+fn seen_of(text: &str) -> BTreeSet<Vec<u128>> {
+    let program = program(text);
+    let kernel = kernel(&program, "sm_90").unwrap();
+    if let Ok(ptxas) = moire_toolchain::Ptxas::find(None) {
+        let answer = ptxas.assemble(&kernel.text, "sm_90").unwrap();
+        assert_eq!(answer.accepted(), Some(true), "{answer:?}\n{}", kernel.text);
+    }
+    let batch = Batch { program: &program, kernel: &kernel, strategy: &STRATEGIES[0], seed: 3 };
+    StandIn::new(300).run(&batch).unwrap().0.into_keys().map(|seen| seen.regs).collect()
+}
+
+fn values<const N: usize, const M: usize>(all: [[u128; N]; M]) -> BTreeSet<Vec<u128>> {
+    all.into_iter().map(Vec::from).collect()
+}
+
+#[test]
+fn threads_of_a_cta_meet_at_barriers_and_share_memory() {
+    let text = |meet: &str| {
+        format!(
+            "moire \"b\"\n.shared .b32 x = 5;\n.shared .b64 z[2];\nP0 (gpu 0, cta 0) {{ st.weak.shared.u32 [x], 1; {meet} \
+             st.weak.u32 [z+8], 9; }}\nP1 (gpu 0, cta 0, warp 2) {{ {meet} ld.weak.shared.u32 r0, [x]; }}\n"
+        )
+    };
+    assert_eq!(seen_of(&text("bar.sync 0;")), values([[1]]));
+    assert_eq!(seen_of(&text("bar.sync 3; bar.sync 3;")), values([[1]]));
+    assert_eq!(seen_of(&text("")), values([[1], [5]]));
+}
+
+#[test]
+fn guards_decide_and_widths_are_those_of_the_registers() {
+    let guarded = |guard: &str| {
+        format!(
+            "moire \"g\"\n.global .b32 x;\n.global .b32 y;\nP0 (gpu 0, cta 0) {{ .reg p, r0, r1; \
+             ld.relaxed.gpu.global.u32 r0, [x]; setp.eq.u32 p, r0, 1; {guard} st.relaxed.gpu.global.u32 [y], 7; }}\n\
+             P1 (gpu 0, cta 1) {{ .reg r1; st.relaxed.gpu.global.u32 [x], 1; ld.relaxed.gpu.global.u32 r1, [y]; }}\n"
+        )
+    };
+    let all = |guard: &str| seen_of(&guarded(guard));
+    assert_eq!(all("@p"), values([[0, 0], [1, 0], [1, 7]]));
+    assert_eq!(all("@!p"), values([[0, 0], [0, 7], [1, 0]]));
+    let narrow = "moire \"n\"\n.global .b16 x;\nP0 (gpu 0, cta 0) { .reg s, u, h; st.weak.global.u16 [x], 0x80ff; \
+                  ld.weak.global.s8 s, [x+1]; ld.weak.global.u8 u, [x+1]; ld.weak.global.s16 h, [x]; }\n";
+    assert_eq!(seen_of(narrow), values([[0xff80, 0x80, 0x80ff]]));
+    let wide = "moire \"w\"\n.global .b64 x[2];\nP0 (gpu 0, cta 0) { .reg r, q; st.weak.global.u64 [x+8], 3; \
+                ld.weak.global.b128 r, [x]; atom.relaxed.gpu.global.exch.b128 q, [x], r; }\n";
+    assert_eq!(seen_of(wide), values([[3 << 64, 3 << 64]]));
+    // A signed value fills its register, whatever its width.
+    let signed = "moire \"s\"\n.global .b64 x;\nP0 (gpu 0, cta 0) { .reg r, q; st.weak.global.u32 [x], 0x80000000; \
+                  ld.weak.global.s32 r, [x]; ld.weak.global.s32 q, [x]; add.u64 q, q, 0; }\n";
+    assert_eq!(seen_of(signed), values([[0x8000_0000, 0xffff_ffff_8000_0000]]));
 }
 
 #[test]
@@ -186,4 +261,55 @@ fn every_kernel_of_a_drawn_program_is_taken_by_the_assembler() {
     }
     println!("{taken} taken, {} assembled, refused: {refused:?}", shown.len());
     assert!(taken > 100, "{taken} {refused:?}");
+}
+
+#[test]
+fn a_batch_is_its_programs_one_by_one() {
+    let other = program("moire \"o\"\n.global .b32 x;\nP0 (gpu 0, cta 0) { ld.weak.u32 r0, [x]; }\n");
+    let request = |programs: &[(&Program, u64)]| {
+        let mut request = Request { probability: 0.05, launches: 6, ..Request::default() };
+        programs.iter().for_each(|(program, seed)| request.ask(program, *seed));
+        request
+    };
+    let record = |request: &Request| {
+        let mut out = Vec::new();
+        request.run(StandIn::new(50), &mut out, || false).unwrap();
+        out
+    };
+    let both = request(&[(&mp(), 5), (&other, 6)]);
+    let (whole, alone) = (record(&both), record(&request(&[(&mp(), 5)])));
+    assert!(whole.starts_with(&alone), "the part of a program is its record alone");
+    let answers = |bytes: &[u8]| both.answers(bytes).unwrap().1;
+    let seen = |answer: &Result<Histogram, LaneError>| answer.as_ref().map_or(0, Histogram::samples);
+    let all = answers(&whole);
+    assert!(seen(&all[0]) >= 300 && seen(&all[1]) >= 300);
+    // Cut anywhere behind the first program, it answers for the first one and not for the second.
+    for cut in [alone.len(), alone.len() + 7, whole.len() - 1] {
+        let some = answers(&whole[..cut]);
+        assert_eq!(some[0].as_ref().unwrap(), all[0].as_ref().unwrap(), "{cut}");
+        assert!(matches!(some[1], Err(LaneError::Device(DeviceError::NotRecorded(_)))), "{:?}", some[1]);
+    }
+    // The record of another batch answers for nothing.
+    let swapped = request(&[(&other, 6), (&mp(), 5)]);
+    assert!(swapped.answers(&whole).unwrap().1.iter().all(Result::is_err));
+    // A batch whose time is over begins no further program.
+    let (mut out, mut asked) = (Vec::new(), 0);
+    let late = || std::mem::replace(&mut asked, 1) > 0;
+    both.run(StandIn::new(50), &mut out, late).unwrap();
+    assert_eq!(out, alone);
+}
+
+#[test]
+fn a_stand_in_that_lies_shows_what_nobody_wrote() {
+    let program = program(
+        "moire \"e\"\n.global .b32 x;\nP0 (gpu 0, cta 0) { atom.relaxed.gpu.global.exch.b32 r0, [x], 1; }\n",
+    );
+    let kernel = kernel(&program, "sm_90").unwrap();
+    let batch = Batch { program: &program, kernel: &kernel, strategy: &STRATEGIES[0], seed: 3 };
+    let values = |mut device: StandIn| {
+        let seen = device.run(&batch).unwrap();
+        seen.0.into_keys().map(|s| s.regs[0]).collect::<Vec<_>>()
+    };
+    assert_eq!(values(StandIn::new(500)), [0]);
+    assert_eq!(values(StandIn::lying(500)), [0, 0x40]);
 }
