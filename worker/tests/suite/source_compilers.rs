@@ -112,7 +112,7 @@ fn a_claim_names_the_release_and_shows_the_ptx_and_the_outcome() {
     let folder = tempfile::tempdir().expect("a folder");
     let found = claims(&[gives(folder.path(), 20, &ptx("relaxed.gpu", "acquire.gpu"))], LLVM_SOURCES.name);
     let sides: Vec<String> = found[0].models.iter().map(|s| s.spec()).collect();
-    assert_eq!(sides, ["rc11-scoped", "llvm:level=2,ptx=86,release=20,target=sm_90", "ptx"]);
+    assert_eq!(sides, ["rc11-scoped", "llvm:level=2,ptx=86,release=20,target=sm_90", "ptx:Q2=A"]);
     assert!(found[0].program.contains("//   st.relaxed.gpu.global.b32 [%rd2], 1;"), "{}", found[0].program);
     assert!(found[0].witness.contains("P1:r0=1 P1:r1=0 [x]=1 [y]=1"), "{}", found[0].witness);
     assert!(parse(&found[0].program).is_ok(), "the text of a claim reads as its program");

@@ -118,7 +118,7 @@ fn word(source: &Source, texts: &Threads, models: &(Model, Model)) -> Option<&'s
 fn compared(compiler: &Compiler, count: u64, seed: u64) -> BTreeMap<String, u64> {
     let models = (
         moire_models::load("rc11-scoped", &Variants::new()).expect("a model"),
-        moire_models::load("ptx", &Variants::new()).expect("a model"),
+        moire_models::load("ptx", &Variants::from([("Q2".to_owned(), "A".to_owned())])).expect("a model"),
     );
     let options = compiler.usual();
     let mut table = Table::open(compiler, &options, moire_toolchain::source::folder().as_deref());

@@ -24,7 +24,9 @@ enum Gift {
 }
 
 /// The class of code that accesses an object with several sizes.
-const MIXED: &str = "mixed-size";
+pub(super) const MIXED: &str = "mixed-size";
+/// The class of code whose accesses to an object that is always atomic are weak.
+pub(super) const WEAK: &str = "weak-access";
 
 /// What a program asks of the accesses of a thread to an object, or of its fences, together.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +89,7 @@ pub(super) fn class(asked: &Asked<'_>, judged: &Judged) -> Vec<String> {
     match judged {
         Judged::Beyond(_) => beyond(asked),
         Judged::Undefined => vec![MIXED.to_owned()],
-        Judged::Race if !weak_on_atomic(asked).is_empty() => vec!["weak-access".to_owned()],
+        Judged::Race if !weak_on_atomic(asked).is_empty() => vec![WEAK.to_owned()],
         Judged::Race => lost(asked, true).unwrap_or_else(|| vec!["race".to_owned()]),
         Judged::Racy | Judged::Agrees(_) | Judged::Contested(..) | Judged::Progress(_) => Vec::new(),
     }
@@ -97,15 +99,18 @@ fn beyond(asked: &Asked<'_>) -> Vec<String> {
     if let Some(lost) = lost(asked, false) {
         return lost;
     }
+    // Accesses of two sizes order nothing, so a `fence.sc` before each would seem to be what is missing.
+    if mixes_sizes(&asked.compiled.program) {
+        return vec![MIXED.to_owned()];
+    }
     if !weak_on_atomic(asked).is_empty() && agrees(asked, &strong(asked), false) {
-        return vec!["weak-access".to_owned()];
+        return vec![WEAK.to_owned()];
     }
     if agrees(asked, &fenced(&asked.compiled.program), false) {
         let what = if lacks_fences(asked) { "fence" } else { "seq_cst" };
         return vec!["order-lost".to_owned(), what.to_owned()];
     }
-    let why = if mixes_sizes(&asked.compiled.program) { MIXED } else { "value" };
-    vec![if weak_on_atomic(asked).is_empty() { why } else { "weak-access" }.to_owned()]
+    vec![if weak_on_atomic(asked).is_empty() { "value" } else { WEAK }.to_owned()]
 }
 
 /// What was lost, and the kinds of instructions that are to blame. With `whole` races have to be gone, too.

@@ -3,13 +3,14 @@
 //! Each cell ([`moire_source::cell`]) stands in a few programs that tell whether it is kept; these are compiled and judged like drawn
 //! ones. A partner that the compiler refuses has something else in its place, as in drawn programs. What is lost in a program may be
 //! lost in a partner. It is not the cell's if it is there once the other threads have stronger instructions; and where a partner
-//! stands in its own thread, if the cell emits none of the instructions that the class of the verdict names.
+//! stands in its own thread, if the cell emits none of the instructions that the class of the verdict names. Sizes are mixed by
+//! the cell whose accesses have another width than its object, and a weak access is lost by the cell that emits it.
 
 use super::super::abstention::Abstention;
 use super::super::case::Context;
 use super::cell::Cell as Compiles;
 use super::compiled::SIZE;
-use super::{Found, Sources, all, judge, written};
+use super::{Found, Sources, all, blame, judge, written};
 use crate::direction::Direction;
 use crate::job::Cancel;
 use crate::oracle::models::Models;
@@ -164,7 +165,14 @@ impl Asked<'_> {
             return Ok(());
         };
         let class = found.verdict.class.clone();
-        let emits = !told.partner || class.get(1).is_none_or(|kind| blames(kind, &row.emitted));
+        let emits = match class.as_slice() {
+            [what] if what == blame::MIXED => {
+                row.emitted.iter().any(|w| width(w).is_some_and(|n| n != row.cell.bits))
+            }
+            [what] if what == blame::WEAK => row.emitted.iter().any(|word| is_weak(word)),
+            [_, kind] if told.partner => blames(kind, &row.emitted),
+            _ => true,
+        };
         let elsewhere = |thread| judge::lost_elsewhere(&found.source, &found.ptx, thread, desk);
         if !emits || told.thread.map(elsewhere).transpose()?.unwrap_or(false) {
             return Ok(());
@@ -172,6 +180,18 @@ impl Asked<'_> {
         row.kept = Kept::Lost { class, direction, program: written(&found.source, &self.by, &found.ptx) };
         Ok(())
     }
+}
+
+/// The width of an access in bits, from its type; none of a fence.
+fn width(word: &str) -> Option<u8> {
+    word.rsplit('.').next()?.strip_prefix(['b', 'u', 's'])?.parse().ok()
+}
+
+/// Whether an instruction is a weak access.
+fn is_weak(word: &str) -> bool {
+    let strong = ["relaxed", "acquire", "release", "volatile", "mmio"];
+    (word.starts_with("ld.") || word.starts_with("st."))
+        && !word.split('.').any(|part| strong.contains(&part))
 }
 
 /// Whether the kind of instruction that is to blame, such as `atom.exch`, is among those that are emitted.

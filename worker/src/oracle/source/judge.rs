@@ -4,7 +4,7 @@
 //! with a race may do anything. Final states are compared as registers and memory of the program.
 //!
 //! Under the default reading a release sequence has read-modify-writes only, which is the weaker reading; U3 is asked in its
-//! weaker reading too. So a claim does not depend on a switch.
+//! weaker reading too, and of the PTX accesses of 128 bits in their stronger one. So a claim does not depend on a switch.
 //!
 //! Releases of a compiler often emit the same, and all are asked of one program, so what was found lately is kept.
 
@@ -30,8 +30,8 @@ use std::sync::Arc;
 
 /// The model of the program.
 pub(super) const SOURCE: &str = "rc11-scoped";
-/// The model of the PTX.
-pub(super) const PTX: &str = "ptx";
+/// The model of the PTX. Accesses of 128 bits are one operation, the reading under which compilers use them for atomic ones.
+pub(super) const PTX: &str = "ptx:Q2=A";
 
 /// The limits of exploration for both sides.
 fn limits() -> Limits {
