@@ -303,7 +303,7 @@ impl Runner<'_> {
             }
         }
         if s.jumps.values().any(|j| *j > self.rules.loop_bound) {
-            out.cut = true;
+            out.cut.push(std::mem::take(&mut s.events));
             return true;
         }
         s.seen.insert(s.pc, (s.events.len(), s.next, live));

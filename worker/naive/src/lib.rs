@@ -311,21 +311,21 @@ impl<'a> Search<'a> {
             let mut writes = 0;
             for (thread, paths) in all.iter().enumerate() {
                 let gives = |e: &Event| e.is(sets::W) || e.is(sets::COLLECTIVE);
-                let written = |p: &Path| p.events.iter().filter(|e| gives(e)).count();
-                for event in paths.paths.iter().flat_map(|p| &p.events) {
+                let written = |events: &Vec<Rc<Event>>| events.iter().filter(|e| gives(e)).count();
+                for event in paths.events().flatten() {
                     if let Some(Barrier::Exchange { circle, gift, .. }) = event.barrier {
                         pool.entry((thread, circle)).or_default().insert(gift);
                     }
                 }
-                writes += paths.paths.iter().map(written).max().unwrap_or(0);
-                for event in paths.paths.iter().flat_map(|p| &p.events).filter(|e| e.is(sets::W)) {
+                writes += paths.events().map(written).max().unwrap_or(0);
+                for event in paths.events().flatten().filter(|e| e.is(sets::W)) {
                     event.cells.iter().for_each(|(cell, value)| {
                         domain[*cell].insert(*value);
                     });
                 }
             }
             if (&domain, &pool) == (&before.0, &before.1) || round > writes {
-                self.note(|s| s.cut = all.iter().any(|p| p.cut));
+                self.note(|s| s.cut = all.iter().any(|p| !p.cut.is_empty()));
                 return Ok(self.group(all));
             }
         }

@@ -34,11 +34,18 @@ pub(super) struct Rules {
     pub(super) paths: usize,
 }
 
-/// All paths of one thread, and whether some were cut at the loop bound.
+/// All paths of one thread, and the events of those that were cut at the loop bound.
 #[derive(Default)]
 pub(super) struct Paths {
     pub(super) paths: Vec<Path>,
-    pub(super) cut: bool,
+    pub(super) cut: Vec<Vec<Rc<Event>>>,
+}
+
+impl Paths {
+    /// The events of each path. What a path writes before it is cut may be read elsewhere, and by the paths that end.
+    pub(super) fn events(&self) -> impl Iterator<Item = &Vec<Rc<Event>>> {
+        self.paths.iter().map(|path| &path.events).chain(&self.cut)
+    }
 }
 
 /// At a loop head: events so far, the next number, live registers.

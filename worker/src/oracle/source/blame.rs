@@ -13,7 +13,7 @@ use moire_program::ir::{
     self, FenceOrder, Instr, LoadOrder, Op, Operand, Program, RmwOrder, Scope, StoreOrder,
 };
 use moire_program::{barrier_op, jump_op, register_op, unit_op};
-use moire_source::{Access, Order, Space, Step};
+use moire_source::{Access, Order, Step, Thread};
 use std::collections::BTreeMap;
 
 /// What is given back to an instruction.
@@ -25,7 +25,7 @@ enum Gift {
 
 /// The class of code that accesses an object with several sizes.
 pub(super) const MIXED: &str = "mixed-size";
-/// The class of code whose accesses to an object that is always atomic are weak.
+/// The class of code with a weak access where the thread has atomic ones only.
 pub(super) const WEAK: &str = "weak-access";
 
 /// What a program asks of the accesses of a thread to an object, or of its fences, together.
@@ -311,20 +311,19 @@ fn mnemonic(op: &Op) -> &'static str {
     }
 }
 
-/// The weak accesses of the PTX to objects whose accesses in the program are all atomic: thread and place.
+/// The weak accesses of the PTX to objects that the thread accesses only atomically in the program: thread and place.
 fn weak_on_atomic(asked: &Asked<'_>) -> Vec<(usize, usize)> {
-    let steps = || asked.source.threads.iter().flat_map(|t| t.steps());
-    let atomic = |o: usize| {
-        let shared = asked.source.objects[o].space == Space::Shared;
-        !shared && steps().all(|step| step.object() != Some(o) || Need::of(step).is_some())
+    let atomic = |t: usize, object: usize| {
+        let steps = asked.source.threads.get(t).map(Thread::steps).unwrap_or_default();
+        steps.iter().all(|step| step.object() != Some(object) || Need::of(step).is_some())
     };
-    let weak = |op: &Op| {
+    let weak = |t: usize, op: &Op| {
         let weak =
             matches!(op, Op::Load { order: LoadOrder::Weak, .. } | Op::Store { order: StoreOrder::Weak, .. });
-        weak && object(asked, op).is_some_and(atomic)
+        weak && object(asked, op).is_some_and(|o| atomic(t, o))
     };
     let of = |(t, thread): (usize, &ir::Thread)| {
-        let own = thread.body.iter().enumerate().filter(|(_, i)| weak(&i.op));
+        let own = thread.body.iter().enumerate().filter(|(_, i)| weak(t, &i.op));
         own.map(|(at, _)| (t, at)).collect::<Vec<_>>()
     };
     asked.compiled.program.threads.iter().enumerate().flat_map(of).collect()
