@@ -85,7 +85,8 @@ mod tests {
             let mut all = roles(kernel, strategy, 7);
             assert_eq!(all, roles(kernel, strategy, 7));
             assert_eq!(all != roles(kernel, strategy, 8), strategy.shuffle);
-            let whole = |c: &[u32]| c.iter().all(|r| *r == u32::MAX) || (c[0].is_multiple_of(3) && c[2] == c[0] + 2);
+            let whole =
+                |c: &[u32]| c.iter().all(|r| *r == u32::MAX) || (c[0].is_multiple_of(3) && c[2] == c[0] + 2);
             assert!(!kernel.cluster || all.chunks(3).all(whole), "a cluster stays together");
             all.sort_unstable();
             let playing = strategy.groups * 3;
