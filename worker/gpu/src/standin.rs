@@ -37,7 +37,7 @@ impl StandIn {
         Self { identity, instances_max, lies: false }
     }
 
-    /// A stand-in that sometimes lies: an exchange gives a value that nobody wrote.
+    /// A stand-in that sometimes lies: an exchange of a word of global memory gives a value that nobody wrote.
     pub fn lying(instances_max: u32) -> Self {
         let honest = Self::new(instances_max);
         let identity = Identity { name: "stand-in that lies".to_owned(), ..honest.identity };
@@ -46,10 +46,14 @@ impl StandIn {
 
     /// The outcome of one instance, perhaps with a lie.
     fn told(&self, program: &Program, end: Seen, state: &mut u64) -> Seen {
-        let exchanges =
-            |op: &Op, r: Reg| matches!(op, Op::Rmw { op: AtomOp::Exch, dst, .. } if *dst == Some(r));
+        // Of one sort only, so that all lies are one: what is left of any of them is the same program.
+        let lied = |op: &Op, r: Reg| {
+            let sort = |op, space, ty| (op, space, ty) == (AtomOp::Exch, Space::Global, Ty::B(32));
+            matches!(op, Op::Rmw { op, space, ty, dst, a: Operand::Imm(_), .. }
+                if sort(*op, *space, *ty) && *dst == Some(r))
+        };
         let body = |t: ThreadId| &program.threads[t.index()].body;
-        let is_lie = |(t, r): &(ThreadId, Reg)| body(*t).iter().any(|i| exchanges(&i.op, *r));
+        let is_lie = |(t, r): &(ThreadId, Reg)| body(*t).iter().any(|i| lied(&i.op, *r));
         let at = observed(program)
             .iter()
             .position(is_lie)
