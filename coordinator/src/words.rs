@@ -1,5 +1,7 @@
-//! Numbers in sentences.
+//! Numbers in sentences, and who has seen what.
 
+use moire_corpus::{Finding, Verified};
+use moire_proto::needs;
 use std::fmt::Display;
 
 /// A count with its noun, given in the singular: `1 worker`, `2 workers`, `0 findings`.
@@ -14,6 +16,15 @@ pub fn digest_words(digest: impl Display, quarantined: u64) -> String {
         0 => digest.to_string(),
         n => format!("{digest} without {}", many(n, "quarantined item")),
     }
+}
+
+/// Who has seen again what a device showed; `None`: the finding is not about a device. Nobody refutes what was seen.
+pub fn seen_again(finding: &Finding) -> Option<&'static str> {
+    needs::is_sampled(&finding.oracle).then_some(match finding.verified {
+        Verified::Other => "seen again by another worker",
+        Verified::Itself => "seen again by the worker that saw it first, because no other came",
+        Verified::Unverified => "not seen again",
+    })
 }
 
 #[cfg(test)]
@@ -31,5 +42,15 @@ mod tests {
             [many(0, "worker"), many(1_u8, "worker"), many(2_u64, "worker")].join(", "),
             "0 workers, 1 worker, 2 workers"
         );
+    }
+
+    #[test]
+    fn what_a_device_showed_is_seen_again_and_not_verified() {
+        let of = |oracle: &str, verified| {
+            seen_again(&Finding { oracle: oracle.into(), verified, ..Finding::default() })
+        };
+        assert_eq!(of("device", Verified::Other), Some("seen again by another worker"));
+        assert_eq!(of("self", Verified::Other), None);
+        assert_ne!(of("stand-in", Verified::Itself), of("stand-in", Verified::Other));
     }
 }

@@ -1,7 +1,7 @@
 //! What a device showed of a finding, in words.
 
 use crate::cmd::gpu::outcome;
-use moire_corpus::{Finding, Verified};
+use moire_corpus::Finding;
 use moire_gpu::Sampled;
 use moire_program::text::{Format, parse};
 use moire_proto::needs;
@@ -14,15 +14,6 @@ const SHOWN: usize = 12;
 pub(crate) fn of(finding: &Finding) -> Option<Sampled> {
     let sampled = needs::is_sampled(&finding.oracle).then(|| serde_json::from_str(&finding.witness));
     sampled.and_then(Result::ok)
-}
-
-/// Who has seen it again: nobody refutes what was seen.
-pub(crate) fn again(finding: &Finding) -> Option<&'static str> {
-    needs::is_sampled(&finding.oracle).then_some(match finding.verified {
-        Verified::Other => "seen again by another worker",
-        Verified::Itself => "seen again by the worker that saw it first, because no other came",
-        Verified::Unverified => "not seen again",
-    })
 }
 
 /// One line: the device, and how often it showed what.

@@ -6,6 +6,7 @@
 
 use super::table::{shares, take};
 use super::{Grade, Night, ReportError, Row, Table, dates, graph, models};
+use crate::words::seen_again;
 use askama::Template;
 use moire_corpus::{Finding, Since};
 use std::collections::BTreeSet;
@@ -23,6 +24,7 @@ const SHOWN_MAX: usize = 2_000;
 pub(crate) struct Full<'a> {
     f: &'a Finding,
     models: String,
+    again: Option<&'static str>,
     allowed: String,
     axioms: String,
     first: String,
@@ -57,6 +59,7 @@ impl<'a> Full<'a> {
         Self {
             f,
             models: models(f),
+            again: seen_again(f),
             allowed: f.allowed().unwrap_or_default(),
             axioms: sets.join(" or "),
             first: dates::minute(f.first_seen_ms),

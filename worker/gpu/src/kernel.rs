@@ -10,7 +10,7 @@
 //! Shared memory gets its first content before any thread begins, and what is left in it goes where a global object of the
 //! instance would be, after all have ended. Both are separated from the program by barriers.
 
-use crate::takes::{BARRIERS, clustered, not_run, observed, takes};
+use crate::takes::{BARRIERS, clustered, copies, not_run, observed, takes};
 use moire_program::Refusal;
 use moire_program::ir::{Address, Op, Operand, Program, Reg, RegDecl, RegInit, Space, Thread};
 use moire_program::text::instruction;
@@ -43,7 +43,7 @@ pub struct Kernel {
     pub slots: u32,
     /// Words of each register, in the order of [`observed`].
     pub words: Vec<u32>,
-    /// Size and first content of each object.
+    /// Size and first content of each object, of shared memory for each CTA ([`copies`]).
     pub objects: Vec<Vec<u8>>,
 }
 
@@ -77,7 +77,8 @@ pub fn kernel(program: &Program, target: &str) -> Result<Kernel, Refusal> {
     end(&mut text, program);
     stress(&mut text);
     text.push_str("}\n");
-    let objects = program.objects.iter().map(|o| o.init.bytes(o.bytes)).collect();
+    let first = |(n, _): (usize, _)| program.objects[n].init.bytes(program.objects[n].bytes);
+    let objects = copies(program).into_iter().map(first).collect();
     Ok(Kernel { text, ctas, cluster, threads: warps * LANES, slots, words, objects })
 }
 
@@ -157,17 +158,24 @@ fn end(out: &mut String, program: &Program) {
     out.push_str("END:\n");
     if shared(program).next().is_some() {
         let _ = write!(out, "  barrier.sync {BARRIER};\n  setp.ne.u32 other, warp, 0;\n  @other bra LEFT;\n");
-        for (n, bytes) in shared(program) {
-            place(out, n, bytes, "one");
-            let _ = writeln!(out, "  mul.lo.u64 wide, size, {n};\n  add.u64 address, base, wide;");
-            for at in (0..bytes).step_by(PIECE as usize) {
-                let _ =
-                    writeln!(out, "  ld.shared.u32 two, [one+{at}];\n  st.global.u32 [address+{at}], two;");
-            }
+        for (area, (n, cta)) in copies(program).into_iter().enumerate() {
+            let Some(cta) = cta else { continue };
+            let _ = writeln!(out, "  setp.ne.u32 other, cta, {cta};\n  @other bra C{area};");
+            left(out, n, area, program.objects[n].bytes.next_multiple_of(16));
+            let _ = writeln!(out, "C{area}:");
         }
         out.push_str("LEFT:\n");
     }
     out.push_str("  ret;\n");
+}
+
+/// Copies what is left in the shared memory of an object to its area of global memory.
+fn left(out: &mut String, object: usize, area: usize, bytes: u32) {
+    place(out, object, bytes, "one");
+    let _ = writeln!(out, "  mul.lo.u64 wide, size, {area};\n  add.u64 address, base, wide;");
+    for at in (0..bytes).step_by(PIECE as usize) {
+        let _ = writeln!(out, "  ld.shared.u32 two, [one+{at}];\n  st.global.u32 [address+{at}], two;");
+    }
 }
 
 /// One thread of the program.
@@ -218,6 +226,8 @@ fn play(
 fn registers(out: &mut String, program: &Program, thread: &Thread, widths: &[u32]) {
     let objects = program.objects.len();
     let first = thread.regs.len() - 2 * objects;
+    let areas = copies(program);
+    let area = |object: usize| areas.iter().position(|(n, _)| *n == object).unwrap_or(0);
     for (n, (reg, bits)) in thread.regs.iter().zip(widths).enumerate() {
         let name = &reg.name;
         let kind = if *bits == 1 { "pred".to_owned() } else { format!("b{bits}") };
@@ -227,7 +237,7 @@ fn registers(out: &mut String, program: &Program, thread: &Thread, widths: &[u32
             (None, 128) => writeln!(out, "    mov.b64 wide, 0;\n    mov.b128 {name}, {{wide, wide}};"),
             (None, _) => writeln!(out, "    mov.b{bits} {name}, 0;"),
             (Some(object), _) if object < objects => {
-                writeln!(out, "    mul.lo.u64 wide, size, {object};\n    add.u64 {name}, base, wide;")
+                writeln!(out, "    mul.lo.u64 wide, size, {};\n    add.u64 {name}, base, wide;", area(object))
             }
             (Some(_), _) => Ok(()),
         };

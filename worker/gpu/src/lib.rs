@@ -27,4 +27,4 @@ pub use lane::{Lane, LaneError, Locked, Settings};
 pub use record::{Recorder, Replayer, Sampled};
 pub use standin::StandIn;
 pub use strategy::{STRATEGIES, Strategy, roles};
-pub use takes::{observed, seen, takes};
+pub use takes::{copies, observed, seen, takes};

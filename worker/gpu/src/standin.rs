@@ -9,7 +9,7 @@
 use crate::device::{Batch, Device, DeviceError, Identity, STAND_IN, Samples};
 use crate::histogram::{Histogram, Seen};
 use crate::strategy::draw;
-use crate::takes::{observed, seen};
+use crate::takes::{copies, observed, seen};
 use moire_program::ir::{Address, AluOp, AtomOp, CmpOp, Instr, Op, Operand, Program, Reg, ThreadId, Ty};
 use moire_program::{jump_op, unit_op};
 use std::cmp::Ordering;
@@ -37,7 +37,7 @@ impl StandIn {
         Self { identity, instances_max, lies: false }
     }
 
-    /// A stand-in that sometimes lies: an exchange gives a value that nobody wrote.
+    /// A stand-in that sometimes lies: an exchange of a word of global memory gives a value that nobody wrote.
     pub fn lying(instances_max: u32) -> Self {
         let honest = Self::new(instances_max);
         let identity = Identity { name: "stand-in that lies".to_owned(), ..honest.identity };
@@ -46,10 +46,14 @@ impl StandIn {
 
     /// The outcome of one instance, perhaps with a lie.
     fn told(&self, program: &Program, end: Seen, state: &mut u64) -> Seen {
-        let exchanges =
-            |op: &Op, r: Reg| matches!(op, Op::Rmw { op: AtomOp::Exch, dst, .. } if *dst == Some(r));
+        // Of one sort only, so that all lies are one: what is left of any of them is the same program.
+        let lied = |op: &Op, r: Reg| {
+            let sort = |op, space, ty| (op, space, ty) == (AtomOp::Exch, Space::Global, Ty::B(32));
+            matches!(op, Op::Rmw { op, space, ty, dst, a: Operand::Imm(_), .. }
+                if sort(*op, *space, *ty) && *dst == Some(r))
+        };
         let body = |t: ThreadId| &program.threads[t.index()].body;
-        let is_lie = |(t, r): &(ThreadId, Reg)| body(*t).iter().any(|i| exchanges(&i.op, *r));
+        let is_lie = |(t, r): &(ThreadId, Reg)| body(*t).iter().any(|i| lied(&i.op, *r));
         let at = observed(program)
             .iter()
             .position(is_lie)
@@ -82,6 +86,8 @@ impl Device for StandIn {
 
 struct Instance<'p> {
     program: &'p Program,
+    /// See [`copies`].
+    copies: Vec<(usize, Option<u16>)>,
     memory: Vec<Vec<u8>>,
     regs: Vec<Vec<u128>>,
     at: Vec<usize>,
@@ -89,9 +95,14 @@ struct Instance<'p> {
 
 impl<'p> Instance<'p> {
     fn new(program: &'p Program) -> Self {
+        let copies = copies(program);
         Self {
             program,
-            memory: program.objects.iter().map(|o| o.init.bytes(o.bytes)).collect(),
+            memory: copies
+                .iter()
+                .map(|(n, _)| program.objects[*n].init.bytes(program.objects[*n].bytes))
+                .collect(),
+            copies,
             regs: program.threads.iter().map(|t| vec![0; t.regs.len()]).collect(),
             at: vec![0; program.threads.len()],
         }
@@ -149,20 +160,20 @@ impl<'p> Instance<'p> {
             }
             Op::Load { ty, dst, addr, .. } => {
                 for (k, reg) in dst.iter().enumerate() {
-                    self.regs[t][reg.index()] = self.loaded(addr, *ty, k)?;
+                    self.regs[t][reg.index()] = self.loaded(t, addr, *ty, k)?;
                 }
             }
             Op::Store { ty, addr, src, .. } => {
                 for (k, source) in src.iter().enumerate() {
                     let value = self.value(t, source, *ty);
-                    self.write(addr, *ty, k, value)?;
+                    self.write(t, addr, *ty, k, value)?;
                 }
             }
             Op::Rmw { op, ty, dst, addr, a, b, .. } => {
-                let old = self.read(addr, *ty, 0)?;
+                let old = self.read(t, addr, *ty, 0)?;
                 let a = self.value(t, a, *ty);
                 let b = b.as_ref().map_or(0, |b| self.value(t, b, *ty));
-                self.write(addr, *ty, 0, atomic(*op, *ty, old, a, b))?;
+                self.write(t, addr, *ty, 0, atomic(*op, *ty, old, a, b))?;
                 if let Some(dst) = dst {
                     self.regs[t][dst.index()] = old;
                 }
@@ -195,25 +206,28 @@ impl<'p> Instance<'p> {
     }
 
     /// The bytes of element `k` of an access.
-    fn bytes(&mut self, addr: &Address, ty: Ty, k: usize) -> Option<&mut [u8]> {
+    fn bytes(&mut self, t: usize, addr: &Address, ty: Ty, k: usize) -> Option<&mut [u8]> {
         let Operand::Address(symbol) = addr.base else { return None };
         let object = self.program.symbols.get(symbol.index())?.object.index();
+        let cta = self.program.threads[t].place.cta;
+        let own = |(n, of): &(usize, Option<u16>)| *n == object && of.is_none_or(|of| of == cta);
+        let copy = self.copies.iter().position(own)?;
         let width = ty.bytes() as usize;
         let from = usize::try_from(addr.offset).ok()? + k * width;
-        self.memory.get_mut(object)?.get_mut(from..from + width)
+        self.memory.get_mut(copy)?.get_mut(from..from + width)
     }
-    fn read(&mut self, addr: &Address, ty: Ty, k: usize) -> Option<u128> {
-        let bytes = self.bytes(addr, ty, k)?;
+    fn read(&mut self, t: usize, addr: &Address, ty: Ty, k: usize) -> Option<u128> {
+        let bytes = self.bytes(t, addr, ty, k)?;
         Some(bytes.iter().rev().fold(0, |n, byte| n << 8 | u128::from(*byte)))
     }
     /// What a load leaves in its register: signed values fill it.
-    fn loaded(&mut self, addr: &Address, ty: Ty, k: usize) -> Option<u128> {
-        let value = self.read(addr, ty, k)?;
+    fn loaded(&mut self, t: usize, addr: &Address, ty: Ty, k: usize) -> Option<u128> {
+        let value = self.read(t, addr, ty, k)?;
         let negative = matches!(ty, Ty::S(_)) && value >> (8 * ty.bytes() - 1) & 1 == 1;
         Some(if negative { value | !mask(ty) } else { value })
     }
-    fn write(&mut self, addr: &Address, ty: Ty, k: usize, value: u128) -> Option<()> {
-        let bytes = self.bytes(addr, ty, k)?;
+    fn write(&mut self, t: usize, addr: &Address, ty: Ty, k: usize, value: u128) -> Option<()> {
+        let bytes = self.bytes(t, addr, ty, k)?;
         bytes.copy_from_slice(&value.to_le_bytes()[..bytes.len()]);
         Some(())
     }

@@ -1,9 +1,8 @@
 //! The programs that the lane takes, and the registers that it observes.
 //!
 //! Contract: a program is taken only if its kernel means what its text says: threads of one grid of one device, each in its
-//! own warp, that run straight through, with accesses to global memory, and to shared memory where all threads are in one
-//! CTA. CTAs of one cluster are launched as one where `.cluster` reaches from one to another. Everything else is refused by
-//! name.
+//! own warp, that run straight through, with accesses to global memory and to the shared memory of their CTA. CTAs of one
+//! cluster are launched as one where `.cluster` reaches from one to another. Everything else is refused by name.
 //!
 //! No program that is taken hangs. Barriers are the only instructions that wait, and the threads of a CTA have the same ones
 //! in the same order, without guards.
@@ -83,10 +82,6 @@ fn objects(program: &Program) -> Result<(), Refusal> {
     if program.objects.iter().any(|o| !matches!(o.space, Space::Global | Space::Generic) && !in_shared(o)) {
         return refused("tensor memory");
     }
-    let one = program.threads.iter().all(|t| t.place.same_cta(&program.threads[0].place));
-    if program.objects.iter().any(in_shared) && !one {
-        return refused("shared memory of several CTAs");
-    }
     if program.objects.iter().any(|o| o.bytes > MAX_OBJECT_BYTES) {
         return refused("objects of more than 64 bytes");
     }
@@ -161,15 +156,19 @@ fn operation(op: &Op) -> Result<(), Refusal> {
         Op::Fence { .. } => Ok(()),
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } => Err(not_run("other proxies")),
         Op::Tcgen05(_) => Err(not_run("tcgen05 instructions, which need a device of the sm_100 class")),
-        Op::Mapa { .. } | Op::Mbarrier(_) | Op::ClusterArrive { .. } | Op::ClusterWait => other,
+        Op::Mapa { .. } => Err(not_run("`mapa`")),
+        Op::Mbarrier(_) | Op::MbarrierInitFence => Err(not_run("mbarriers")),
+        Op::ClusterArrive { .. } | Op::ClusterWait => Err(not_run("barriers of clusters")),
         Op::WarpSync { .. } => Err(not_run("`bar.warp.sync`")),
         Op::MultimemLoad { .. }
         | Op::MultimemStore { .. }
         | Op::MultimemRed { .. }
         | Op::Tile(_)
         | Op::Control(_) => other,
-        Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => other,
-        Op::AsyncCopy(_) | Op::Wgmma(_) | jump_op!() => other,
+        Op::ProxyFence(_) | Op::ProxyOrder(_) => Err(not_run("fences of proxies")),
+        Op::AsyncCopy(_) => Err(not_run("asynchronous copies")),
+        jump_op!() => Err(not_run("branches")),
+        Op::Wgmma(_) => other,
         Op::Book(_) => other,
     }
 }
@@ -201,6 +200,19 @@ fn within(program: &Program, op: &Op) -> Result<(), Refusal> {
         true => Ok(()),
         false => Err(not_run("accesses that are not aligned, or leave their object")),
     }
+}
+
+/// All memory of a program, as engines list it: objects by number, those of shared memory once for each CTA, in the order of
+/// first threads; each with the number of that CTA.
+pub fn copies(program: &Program) -> Vec<(usize, Option<u16>)> {
+    let place = |t: usize| &program.threads[t].place;
+    let leads = |t: &usize| (0..*t).all(|s| !place(s).same_cta(place(*t)));
+    let ctas: Vec<u16> = (0..program.threads.len()).filter(leads).map(|t| place(t).cta).collect();
+    let of = |(n, o): (usize, &Object)| match o.space {
+        Space::SharedCta => ctas.iter().map(|cta| (n, Some(*cta))).collect(),
+        Space::Generic | Space::Global | Space::SharedCluster | Space::Tensor => vec![(n, None)],
+    };
+    program.objects.iter().enumerate().flat_map(of).collect()
 }
 
 /// The observed registers: those that loads and atomics write, by thread and number.

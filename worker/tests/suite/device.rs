@@ -140,6 +140,14 @@ fn engines_and_the_stand_in_mean_the_same() {
         ),
         with(
             one(
+                ".shared .b32 x = 5;\n.global .b32 y;",
+                "st.weak.shared.u32 [x], 1; st.weak.global.u32 [y], 2;",
+            ),
+            "cta 1",
+            "ld.weak.shared.u32 r0, [x]; st.weak.shared.u32 [x], 7;",
+        ),
+        with(
+            one(
                 ".global .b32 x;\n.global .b32 f;",
                 "st.weak.global.u32 [x], 1; st.release.cluster.global.u32 [f], 1;",
             ),

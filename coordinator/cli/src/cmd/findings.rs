@@ -84,7 +84,8 @@ pub(crate) fn show_finding(f: &Finding) -> String {
         f.rule,
         models.join(" / "),
         f.sightings(),
-        samples::again(f).map_or_else(|| f.state.words(), |again| format!("{}, {again}", f.state.words())),
+        moire_coordinator::seen_again(f)
+            .map_or_else(|| f.state.words(), |again| format!("{}, {again}", f.state.words())),
         moire_coordinator::line::command(f)
     )
 }

@@ -20,7 +20,8 @@ use moire_explore::{Limits, explore};
 use moire_generate::{Profile, Stream};
 use moire_gpu::{
     Batch, Device, DeviceError, Histogram, Identity, Lane, LaneError, Locked, Recorder, Replayer, Request,
-    Sampled, Samples, Seen, Settings, StandIn, Strategy, Verdict, judge, kernel, observed, seen, takes,
+    Sampled, Samples, Seen, Settings, StandIn, Strategy, Verdict, copies, judge, kernel, observed, seen,
+    takes,
 };
 use moire_program::ir::Program;
 use moire_program::text::print;
@@ -272,7 +273,8 @@ fn allowed(args: &Gpu, oracles: &Oracles, program: &Program) -> Result<BTreeSet<
         let facts = leaf.facts();
         meaningless |= facts.flags.iter().any(|f| flag_verdict(f) == Judged::Undefined);
         let memory = |o: &Outcome| {
-            o.memory.iter().zip(&program.objects).map(|(content, of)| content.bytes(of.bytes)).collect()
+            let bytes = copies(program).into_iter().map(|(n, _)| program.objects[n].bytes);
+            o.memory.iter().zip(bytes).map(|(content, bytes)| content.bytes(bytes)).collect()
         };
         allowed.extend(facts.outcomes.into_iter().map(|o| seen(program, o.regs.iter().copied(), memory(&o))));
         ControlFlow::Continue(())
@@ -291,10 +293,16 @@ pub(crate) fn outcome(program: &Program, seen: &Seen) -> String {
         let thread = &program.threads[t.index()];
         format!("{}:{} = {value}", thread.name, thread.regs[r.index()].name)
     });
-    let memory = program.objects.iter().zip(&seen.memory).map(|(object, bytes)| match bytes.len() {
-        0..=16 => format!("{} = {}", object.name, number(bytes)),
-        _ => format!("{} = {bytes:?}", object.name),
-    });
+    let several = |n| copies(program).iter().filter(|(other, _)| *other == n).count() > 1;
+    let name = |(n, cta): (usize, Option<u16>)| match cta.filter(|_| several(n)) {
+        Some(cta) => format!("{} of CTA {cta}", program.objects[n].name),
+        None => program.objects[n].name.clone(),
+    };
+    let memory =
+        copies(program).into_iter().map(name).zip(&seen.memory).map(|(name, bytes)| match bytes.len() {
+            0..=16 => format!("{name} = {}", number(bytes)),
+            _ => format!("{name} = {bytes:?}"),
+        });
     registers.chain(memory).collect::<Vec<_>>().join(", ")
 }
 

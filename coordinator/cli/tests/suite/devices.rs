@@ -42,6 +42,9 @@ fn a_lie_becomes_one_finding_and_the_truth_none() {
     let name = campaigns.split(' ').next().unwrap();
     let (_, said) = here(&format!("campaign show {name} --store lying-stand-in"));
     assert!(said.contains("are not allowed by ptx"), "{said}");
+    let (_, said) = here("report --store lying-stand-in --out r");
+    let page = std::fs::read_to_string(folder.path().join("r/report.html")).unwrap();
+    assert!(page.contains("open, seen again by another worker"), "{said}");
     let (code, said) = here(&format!("findings export {id} h.json --histogram --store lying-stand-in"));
     assert_eq!(code, 0, "{said}");
     let (code, said) = here("gpu --replay h.json");

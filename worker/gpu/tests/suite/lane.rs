@@ -123,15 +123,17 @@ fn what_the_lane_does_not_run_is_refused_by_name() {
     };
     let two = "moire \"t\"\n.global .b32 x;\nP0 (gpu 1, cta 0) { st.weak.u32 [x], 1; }\n";
     assert_eq!(refused(two), "threads outside one grid of one device");
-    let shared = "moire \"s\"\n.shared .b32 x;\nP0 (gpu 0, cta 0) { st.weak.shared.u32 [x], 1; }\nP1 (gpu 0, cta 1) { }\n";
-    assert_eq!(refused(shared), "shared memory of several CTAs");
-    let one =
-        |body: &str| format!("moire \"o\"\n.global .b64 x;\nP0 (gpu 0, cta 0) {{ .reg p, r; {body} }}\n");
+    let one = |body: &str| {
+        format!("moire \"o\"\n.global .b64 x;\n.shared .b64 m;\nP0 (gpu 0, cta 0) {{ .reg p, r; {body} }}\n")
+    };
     for (body, why) in [
         ("ld.weak.u64 r, [x]; div.u64 r, r, 3;", "division"),
         ("ld.weak.u32 r, [x]; shl.b32 r, r, r;", "shifts by a value"),
         ("setp.eq.u32 p, 1, 2; @p bar.sync 0;", "barriers with a guard"),
         ("bar.sync 15;", "barriers other than `bar.sync` of all threads"),
+        ("mbarrier.init.shared::cta.b64 [m], 1;", "mbarriers"),
+        ("E: bra E;", "branches"),
+        ("barrier.cluster.arrive; barrier.cluster.wait;", "barriers of clusters"),
         ("bar.arrive 0, 64;", "barriers other than `bar.sync` of all threads"),
     ] {
         assert_eq!(refused(&one(body)), why, "{body}");
@@ -207,6 +209,11 @@ fn threads_of_a_cta_meet_at_barriers_and_share_memory() {
     assert_eq!(seen_of(&text("bar.sync 0;")), values([[1]]));
     assert_eq!(seen_of(&text("bar.sync 3; bar.sync 3;")), values([[1]]));
     assert_eq!(seen_of(&text("")), values([[1], [5]]));
+    // Each CTA has its own.
+    let two = "moire \"o\"\n.shared .b32 x = 5;\nP0 (gpu 0, cta 1) { st.weak.shared.u32 [x], 1; ld.weak.shared.u32 r0, [x]; }\n\
+               P1 (gpu 0, cta 0) { ld.weak.shared.u32 r0, [x]; }\n";
+    assert_eq!(seen_of(two), values([[1, 5]]));
+    assert_eq!(copies(&program(two)), [(0, Some(1)), (0, Some(0))]);
 }
 
 #[test]

@@ -26,7 +26,7 @@ use crate::job::{Cancel, Claim, EngineReport, Source};
 use moire_execution::leaf::Outcome;
 use moire_generate::{Profile, Stream};
 use moire_gpu::{
-    BATCH, DeviceError, Histogram, Identity, LaneError, Request, Seen, Verdict, judge, seen, takes,
+    BATCH, DeviceError, Histogram, Identity, LaneError, Request, Seen, Verdict, copies, judge, seen, takes,
 };
 use moire_program::canon::spell::hash;
 use moire_program::ir::{Content, Program};
@@ -275,7 +275,8 @@ fn allowed(program: &Program, spec: &str, context: Context<'_>) -> Result<BTreeS
         return Err(Abstention::Unusable("the model gives the program no meaning"));
     }
     let memory = |o: &Outcome| {
-        o.memory.iter().zip(&program.objects).map(|(content, of)| content.bytes(of.bytes)).collect()
+        let bytes = copies(program).into_iter().map(|(n, _)| program.objects[n].bytes);
+        o.memory.iter().zip(bytes).map(|(content, bytes)| content.bytes(bytes)).collect()
     };
     Ok(answer.outcomes.into_iter().map(|o| seen(program, o.regs.iter().copied(), memory(&o))).collect())
 }
