@@ -69,6 +69,11 @@ fn head(evidence: &Evidence, claim: &Claim, mistake: &Mistake) -> String {
         _ if claim.verdict == CRASH => format!(
             "The program below is valid, and {by} dies of it. It should compile the program, or say why not."
         ),
+        _ if machine(evidence) => {
+            format!(
+                "The machine code that {by} makes of the PTX below has not the order that the PTX asks for."
+            )
+        }
         Some(end) => format!("The program below cannot end with `{end}`. The PTX that {by} makes of it can."),
         None if claim.direction == Direction::Progress => {
             format!("The program below ends. The PTX that {by} makes of it may wait for ever.")
@@ -83,6 +88,11 @@ fn head(evidence: &Evidence, claim: &Claim, mistake: &Mistake) -> String {
     format!("# {by}: {}\n\n{said}\n\n", mistake.title)
 }
 
+/// Whether it is about machine code.
+fn machine(evidence: &Evidence) -> bool {
+    evidence.units.iter().any(|unit| unit.machine.is_some())
+}
+
 fn compiled(unit: &Unit) -> String {
     let mut out = format!("## What {} compiles\n\n{}", named(unit), block(unit.language, &unit.text));
     let _ = writeln!(out, "\n{}", unit.names);
@@ -95,6 +105,9 @@ fn compiled(unit: &Unit) -> String {
     let _ = write!(out, "Compiled by:\n\n{}\n", block("sh", &unit.command));
     if !unit.died.is_empty() {
         return out + "What it ends with:\n\n" + &block("text", &unit.died.join("\n")) + "\n";
+    }
+    if let Some(machine) = &unit.machine {
+        return out + "The machine code that comes out:\n\n" + &block("sass", machine) + "\n";
     }
     match &unit.unasked {
         Some(why) => {
@@ -142,6 +155,9 @@ fn wrong(evidence: &Evidence, mistake: &Mistake) -> String {
             let steps = evidence.forbidden.cycle.iter().map(|step| format!("  - {step}.\n"));
             out += &steps.collect::<String>();
         }
+    }
+    if machine(evidence) {
+        return out + &format!("- {}\n\n", mistake.lost);
     }
     let _ = writeln!(out, "- Where the PTX differs: {}", mistake.lost);
     let _ = writeln!(
