@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow, bail};
 use moire_corpus::Finding;
 use moire_worker::direction::Direction;
 use moire_worker::job::{Cancel, Claim, Engine, Verification};
-use moire_worker::oracle::{CRASH, Evidence, Mistake, Oracles, Unit, mistake};
+use moire_worker::oracle::{CRASH, Evidence, Mistake, Oracles, SASS, Unit, mistake};
 use std::fmt::Write;
 
 /// The issue of a claim, as Markdown. `found` is the finding that holds it, where there is one.
@@ -70,9 +70,7 @@ fn head(evidence: &Evidence, claim: &Claim, mistake: &Mistake) -> String {
             "The program below is valid, and {by} dies of it. It should compile the program, or say why not."
         ),
         _ if machine(evidence) => {
-            format!(
-                "The machine code that {by} makes of the PTX below has not the order that the PTX asks for."
-            )
+            format!("The machine code that {by} makes of the PTX below does not do what the PTX asks for.")
         }
         Some(end) => format!("The program below cannot end with `{end}`. The PTX that {by} makes of it can."),
         None if claim.direction == Direction::Progress => {
@@ -188,9 +186,12 @@ fn known(all: &[Release]) -> String {
 
 fn origin(claim: &Claim, found: Option<&Finding>) -> String {
     let mut out = "## How it was found\n\n".to_owned();
-    out += match claim.verdict == CRASH {
-        true => "Moiré, a model checker, had the program compiled. ",
-        false => {
+    out += match claim.verdict.as_str() {
+        CRASH => "Moiré, a model checker, had the program compiled. ",
+        _ if claim.oracle == SASS.name => {
+            "Moiré, a model checker, had the program compiled and compared each path of its machine code with what the PTX asks for. "
+        }
+        _ => {
             "Moiré, a model checker, had the program compiled and explored all executions of the program and of the PTX. "
         }
     };

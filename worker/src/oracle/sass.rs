@@ -317,7 +317,10 @@ impl MachineCode {
             _ => Vec::new(),
         };
         let listed = |code: Listing| {
-            let kernel = |(name, lines): (&String, &Vec<String>)| format!("{name}:\n{}\n", lines.join("\n"));
+            let kernel = |(name, lines): (&String, &Vec<String>)| {
+                let code: Vec<&str> = lines.iter().map(String::as_str).filter(|l| *l != "NOP").collect();
+                format!("{name}:\n{}\n", code.join("\n"))
+            };
             code.kernels.iter().map(kernel).collect::<String>()
         };
         let unit = Unit {

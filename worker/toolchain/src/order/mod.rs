@@ -122,11 +122,11 @@ fn apart(asked: &[Path], done: &[Path]) -> Result<Option<Apart>, Unread> {
     if far.contains(&Fit::Unknown) {
         return Err(Unread::Paths);
     }
-    // The path of the machine that does most of it.
+    // The path of the machine that does most of it, and has no more writes.
     let depth = |d: &usize| match far[*d] {
         Fit::Fails(at) => at,
         Fit::Fits | Fit::Unknown => 0,
     };
-    let best = (0..done.len()).max_by_key(depth).unwrap_or(0);
+    let best = (0..done.len()).max_by_key(|d| (is_likely(worst, &done[*d]), depth(d))).unwrap_or(0);
     Ok(Some((worst.clone(), depth(&best), done[best].clone())))
 }
