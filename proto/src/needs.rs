@@ -6,6 +6,7 @@
 /// The oracles that need a tool, each with the capability of the workers that have it.
 pub const TOOLS: &[(&str, &str)] = &[
     ("assembler", "ptxas"),
+    ("sass", "sass"),
     ("compiler", "tileiras"),
     ("llvm", "llvm"),
     ("nvcc", "nvcc"),
@@ -40,11 +41,13 @@ pub fn is_sampled(name: &str) -> bool {
 
 /// Oracles that name what a compiler lost: a class of the mistake, then the instruction.
 pub const CELLS: [&str; 2] = ["llvm", "nvcc"];
+/// The oracle that names what an assembler lost: how, then the step and the class of its instruction.
+pub const MACHINE: &str = "sass";
 /// The oracle that names what a compiler of kernels did, if that is known.
 pub const CAUSES: &str = "compiler";
 
 /// Whether claims of an oracle with these checks are one bug, whatever their programs: an order or a scope that is lost by one
-/// instruction, a weak or wrongly sized access in the place of an atomic one, a cause that is known of a compiler of kernels, or a
+/// instruction, a weak or wrongly sized access in the place of an atomic one, a step that machine code lacks, a cause that is known of a compiler of kernels, or a
 /// tool that dies in one way. Another kind of claim is known by its program.
 pub fn one_bug(oracle: &str, checks: &[Vec<String>]) -> bool {
     let class = checks.first().and_then(|set| set.first()).map_or("", String::as_str);
@@ -54,5 +57,7 @@ pub fn one_bug(oracle: &str, checks: &[Vec<String>]) -> bool {
         _ => false,
     };
     let dies = class == "crash" && checks.len() > 1 && TOOLS.iter().any(|(tool, _)| *tool == oracle);
-    dies || oracle == CAUSES && !class.is_empty() || CELLS.contains(&oracle) && lost
+    dies || oracle == MACHINE && checks.len() > 1
+        || oracle == CAUSES && !class.is_empty()
+        || CELLS.contains(&oracle) && lost
 }

@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow, bail};
 use moire_corpus::Finding;
 use moire_worker::direction::Direction;
 use moire_worker::job::{Cancel, Claim, Engine, Verification};
-use moire_worker::oracle::{CRASH, Evidence, Mistake, Oracles, Unit, mistake};
+use moire_worker::oracle::{CRASH, Evidence, Mistake, Oracles, SASS, Unit, mistake};
 use std::fmt::Write;
 
 /// The issue of a claim, as Markdown. `found` is the finding that holds it, where there is one.
@@ -69,6 +69,9 @@ fn head(evidence: &Evidence, claim: &Claim, mistake: &Mistake) -> String {
         _ if claim.verdict == CRASH => format!(
             "The program below is valid, and {by} dies of it. It should compile the program, or say why not."
         ),
+        _ if machine(evidence) => {
+            format!("The machine code that {by} makes of the PTX below does not do what the PTX asks for.")
+        }
         Some(end) => format!("The program below cannot end with `{end}`. The PTX that {by} makes of it can."),
         None if claim.direction == Direction::Progress => {
             format!("The program below ends. The PTX that {by} makes of it may wait for ever.")
@@ -83,6 +86,11 @@ fn head(evidence: &Evidence, claim: &Claim, mistake: &Mistake) -> String {
     format!("# {by}: {}\n\n{said}\n\n", mistake.title)
 }
 
+/// Whether it is about machine code.
+fn machine(evidence: &Evidence) -> bool {
+    evidence.units.iter().any(|unit| unit.machine.is_some())
+}
+
 fn compiled(unit: &Unit) -> String {
     let mut out = format!("## What {} compiles\n\n{}", named(unit), block(unit.language, &unit.text));
     let _ = writeln!(out, "\n{}", unit.names);
@@ -95,6 +103,9 @@ fn compiled(unit: &Unit) -> String {
     let _ = write!(out, "Compiled by:\n\n{}\n", block("sh", &unit.command));
     if !unit.died.is_empty() {
         return out + "What it ends with:\n\n" + &block("text", &unit.died.join("\n")) + "\n";
+    }
+    if let Some(machine) = &unit.machine {
+        return out + "The machine code that comes out:\n\n" + &block("sass", machine) + "\n";
     }
     match &unit.unasked {
         Some(why) => {
@@ -143,6 +154,9 @@ fn wrong(evidence: &Evidence, mistake: &Mistake) -> String {
             out += &steps.collect::<String>();
         }
     }
+    if machine(evidence) {
+        return out + &format!("- {}\n\n", mistake.lost);
+    }
     let _ = writeln!(out, "- Where the PTX differs: {}", mistake.lost);
     let _ = writeln!(
         out,
@@ -172,9 +186,12 @@ fn known(all: &[Release]) -> String {
 
 fn origin(claim: &Claim, found: Option<&Finding>) -> String {
     let mut out = "## How it was found\n\n".to_owned();
-    out += match claim.verdict == CRASH {
-        true => "Moiré, a model checker, had the program compiled. ",
-        false => {
+    out += match claim.verdict.as_str() {
+        CRASH => "Moiré, a model checker, had the program compiled. ",
+        _ if claim.oracle == SASS.name => {
+            "Moiré, a model checker, had the program compiled and compared each path of its machine code with what the PTX asks for. "
+        }
+        _ => {
             "Moiré, a model checker, had the program compiled and explored all executions of the program and of the PTX. "
         }
     };

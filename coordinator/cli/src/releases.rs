@@ -4,13 +4,11 @@
 //! same level, because not every release has every target. A release that breaks the rule in another way is told apart from
 //! one that is right.
 
-use moire_toolchain::find::{candidates, environment};
+use moire_toolchain::Ptxas;
 use moire_toolchain::source::{Compiler, Kind};
 use moire_toolchain::tile::Tileiras;
-use moire_toolchain::{Ptxas, Version};
 use moire_worker::job::{Cancel, Claim, Engine, Item, Plan, Side, Source, Verification};
-use moire_worker::oracle::{self, CRASH, Oracles, PTXAS, TILEIRAS, Takes};
-use std::collections::BTreeMap;
+use moire_worker::oracle::{self, CRASH, Oracles, PTXAS, SASS_TOOLS, TILEIRAS, Takes};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -42,7 +40,7 @@ pub(crate) struct Release {
 
 /// The side of a claim that is a compiler; `None` where it has none or several.
 fn compiler(claim: &Claim) -> Option<&Side> {
-    let tools = [TILEIRAS.capability, PTXAS.capability];
+    let tools = [TILEIRAS.capability, PTXAS.capability, SASS_TOOLS.capability];
     let is = |side: &&Side| tools.contains(&side.name.as_str()) || kind(side).is_some();
     let mut all = claim.models.iter().filter(is);
     all.next().filter(|_| all.next().is_none())
@@ -56,6 +54,10 @@ fn kind(side: &Side) -> Option<Kind> {
 fn installed(side: &Side) -> Vec<String> {
     let mut all: Vec<String> = match kind(side) {
         Some(kind) => Compiler::all(kind).iter().map(Compiler::release).collect(),
+        None if side.name == SASS_TOOLS.capability => {
+            let tools = Ptxas::all();
+            tools.iter().map(|t| format!("{}.{}", t.version().major, t.version().minor)).collect()
+        }
         None => {
             let tools = Tileiras::all(None);
             tools.iter().map(|t| format!("{}.{}", t.version().major, t.version().minor)).collect()
@@ -101,9 +103,8 @@ pub(crate) fn releases(engine: &Oracles, claim: &Claim) -> Vec<Release> {
 
 /// Asks every assembler that is here, oldest first.
 fn assemblers(claim: &Claim, side: &Side) -> Vec<Release> {
-    let found = candidates("ptxas", None, &environment).into_iter().filter_map(|c| Ptxas::at(&c.path).ok());
-    let installed: BTreeMap<Version, Ptxas> = found.map(|p| (p.version(), p)).collect();
-    let one = |(version, ptxas): (Version, Ptxas)| {
+    let one = |ptxas: Ptxas| {
+        let version = ptxas.version();
         let makes = match Oracles::with_assembler(ptxas).verify(claim, &Cancel::new()) {
             Verification::Confirmed => Makes::Same,
             Verification::Refuted(_) => Makes::Right,
@@ -111,7 +112,7 @@ fn assemblers(claim: &Claim, side: &Side) -> Vec<Release> {
         };
         Release { name: version.to_string(), side: side.clone(), makes }
     };
-    installed.into_iter().map(one).collect()
+    Ptxas::all().into_iter().rev().map(one).collect()
 }
 
 fn makes(engine: &Oracles, claim: &Claim, side: &Side) -> Makes {

@@ -8,7 +8,7 @@ use super::evidence::Evidence;
 use super::models::{ModelError, Models};
 use super::registry::registry;
 use super::repeats::Repeats;
-use super::{Oracle, assembler, compiler, lowering, operational, source};
+use super::{Oracle, assembler, compiler, lowering, operational, sass, source};
 use crate::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Part, Parted, Reduced, Verification};
 use crate::piece::{self, Exploration, Explored, Shelf, Step};
 use moire_cat::Model;
@@ -50,6 +50,14 @@ impl Oracles {
     /// All oracles, with an assembler of the caller's choice.
     pub fn with_assembler(ptxas: moire_toolchain::Ptxas) -> Self {
         Self::default().with(Box::new(assembler::Assembler::of(ptxas)))
+    }
+
+    /// All oracles, with assemblers of the caller's choice, newest first, and a disassembler.
+    pub fn with_machine_code(
+        assemblers: Vec<moire_toolchain::Ptxas>,
+        nvdisasm: moire_toolchain::Nvdisasm,
+    ) -> Self {
+        Self::default().with(Box::new(sass::MachineCode::of(assemblers, nvdisasm)))
     }
 
     /// All oracles, with a compiler of the caller's choice.

@@ -44,6 +44,8 @@ pub struct Unit {
     pub names: String,
     /// The PTX that comes out.
     pub ptx: Option<String>,
+    /// The machine code that comes out, where the compiler is the assembler.
+    pub machine: Option<String>,
     /// Why that is not what the compiler gave just now.
     pub unasked: Option<String>,
     /// What the compiler printed when it died of the program.
@@ -90,6 +92,13 @@ pub fn mistake(checks: &[Vec<String>]) -> Mistake {
     let said = |title: &str, lost: &str| Mistake { title: title.to_owned(), lost: lost.to_owned() };
     match (word(0), word(1)) {
         (CRASH, name) => Mistake { title: format!("the compiler dies: {name}"), lost: String::new() },
+        (how @ ("sass-lost" | "sass-weakened" | "sass-moved" | "sass-added"), step) => {
+            let how = how.trim_start_matches("sass-");
+            Mistake {
+                title: format!("machine code: {step} is {how}"),
+                lost: format!("No path of the machine code does what the PTX asks for: {step} is {how}."),
+            }
+        }
         ("order-lost", "seq_cst") => said(
             "seq_cst operations are emitted without their order",
             "With a `fence.sc.sys` before each emitted instruction the end is gone; with the strongest order on the instructions alone it is not.",

@@ -8,6 +8,7 @@
 //! | `patterns` | protocols built from the documented patterns are clean; with one mistake they are not | property, equal |
 //! | `operational` | explorer = operational engine: verdicts, on tensor-core protocols and mutants of them | equal |
 //! | `assembler` | the `ptxas-equal` rules and NVIDIA's assembler accept and refuse the same modules | equal |
+//! | `sass` | machine code has the accesses, fences and orders that its PTX asks for | property |
 //! | `compiler` | the PTX that `tileiras` makes of a Tile IR kernel does nothing the kernel may not do | subset, progress, difference, property |
 //! | `lowering` | the PTX that the reference lowering makes of a Tile IR kernel does nothing the kernel may not do | subset, progress, property |
 //! | `llvm` | the PTX that `llc` makes of a source program does nothing the program may not do | subset, property |
@@ -45,6 +46,7 @@ mod patterns;
 mod refine;
 mod registry;
 mod repeats;
+mod sass;
 mod self_check;
 mod source;
 mod tools;
@@ -62,9 +64,10 @@ pub use lowering::LOWERING;
 pub use models::ModelError;
 pub use patterns::{MUTANT, PATTERNS};
 pub use registry::{named, oracles};
+pub use sass::SASS;
 pub use source::certify;
 pub use source::{LLVM_SOURCES, MIXED_SOURCES, NVCC_SOURCES, SourceCellError};
-pub use tools::{LLVM, MIXING, NVCC, NoAssembler, NoCompiler, PTXAS, TILEIRAS};
+pub use tools::{LLVM, MIXING, NVCC, NoAssembler, NoCompiler, PTXAS, SASS_TOOLS, TILEIRAS};
 
 use crate::direction::Direction;
 use crate::job::{Budget, Claim, Part, Parted, Reduced, Side, Verification};

@@ -2,8 +2,8 @@
 
 use super::about::About;
 use super::{
-    Oracle, assembler, compiler, device, lowering, metamorphic, operational, pair, patterns, self_check,
-    source,
+    Oracle, assembler, compiler, device, lowering, metamorphic, operational, pair, patterns, sass,
+    self_check, source,
 };
 
 /// The oracles of a worker, in the order in which their claims are reported.
@@ -14,6 +14,7 @@ pub(super) fn registry() -> Vec<Box<dyn Oracle>> {
         Box::new(metamorphic::Metamorphic),
         Box::new(patterns::Patterns),
         Box::new(assembler::Assembler::default()),
+        Box::new(sass::MachineCode::default()),
         Box::new(compiler::Compiler::default()),
         Box::new(lowering::ReferenceLowering::default()),
         Box::new(operational::Operational::default()),
@@ -39,7 +40,7 @@ mod tests {
     use super::super::MIXING;
     use super::super::about::Takes;
     use super::*;
-    use crate::oracle::COMPILER;
+    use crate::oracle::{COMPILER, SASS};
     use moire_generate::Profile;
     use moire_proto::needs;
 
@@ -59,7 +60,7 @@ mod tests {
         let cells =
             oracles().filter(|about| about.takes == Takes::Sources && about.name != MIXING.capability);
         assert_eq!(cells.map(|about| about.name).collect::<Vec<_>>(), needs::CELLS);
-        assert_eq!(COMPILER.name, needs::CAUSES);
+        assert_eq!((COMPILER.name, SASS.name), (needs::CAUSES, needs::MACHINE));
         let named = vec!["self".to_owned(), "mixing".to_owned()];
         assert_eq!(needs::oracles("source", named.clone()), named);
         assert_eq!(needs::needs(["self", "mixing"]).collect::<Vec<_>>(), ["mixing"]);

@@ -8,6 +8,11 @@ pub const PTXAS: Tool = Tool {
     capability: "ptxas",
     how: "pip install nvidia-cuda-nvcc, then MOIRE_VENV=the environment, or ptxas on PATH",
 };
+/// NVIDIA's assembler and disassembler.
+pub const SASS_TOOLS: Tool = Tool {
+    capability: "sass",
+    how: "pip install nvidia-cuda-nvcc nvidia-cuda-nvdisasm, then MOIRE_VENV=the environment, or ptxas and nvdisasm on PATH",
+};
 /// NVIDIA's compiler of Tile IR.
 pub const TILEIRAS: Tool = Tool {
     capability: "tileiras",

@@ -11,6 +11,7 @@ mod operational;
 mod outside;
 mod patterns;
 mod pinned;
+mod sass;
 mod source_compilers;
 mod source_second;
 mod sources;

@@ -9,6 +9,7 @@ pub mod crash;
 mod failure;
 pub mod find;
 pub mod machine;
+pub mod order;
 mod ptxas;
 pub mod run;
 mod sass;

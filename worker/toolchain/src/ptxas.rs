@@ -1,9 +1,10 @@
 //! `ptxas`: whether it accepts a module.
 
 use crate::crash::death;
-use crate::find::{ToolError, Unusable, first};
+use crate::find::{ToolError, Unusable, candidates, environment, first};
 use crate::run::{Limits, RunError, run};
 use crate::version::Version;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -78,6 +79,14 @@ impl Ptxas {
     /// The places that were tried; none where no file was found at all.
     pub fn find(venv: Option<&Path>) -> Result<Ptxas, Vec<Unusable>> {
         first("ptxas", venv, Self::at)
+    }
+
+    /// Every assembler that works, one of each release, newest first.
+    pub fn all() -> Vec<Ptxas> {
+        let found =
+            candidates("ptxas", None, &environment).into_iter().filter_map(|c| Ptxas::at(&c.path).ok());
+        let all: BTreeMap<Version, Ptxas> = found.map(|p| (p.version(), p)).collect();
+        all.into_values().rev().collect()
     }
 
     /// The assembler in that file.

@@ -1,6 +1,7 @@
 //! Machine code of a module, as NVIDIA's disassembler prints it: `ptxas` makes it, `nvdisasm` lists it.
 
 use crate::find::{candidates, environment};
+use crate::order::Listing;
 use crate::ptxas::{Answer, Ptxas};
 use crate::run::{Limits, RunError, run};
 use std::collections::BTreeMap;
@@ -38,6 +39,11 @@ impl Nvdisasm {
         Some(Nvdisasm { path: found.path })
     }
 
+    /// The disassembler in that file.
+    pub fn at(path: &Path) -> Nvdisasm {
+        Nvdisasm { path: path.to_owned() }
+    }
+
     /// The instructions that `ptxas`, optimising, makes of a module for an architecture, in order, without addresses.
     ///
     /// # Errors
@@ -62,9 +68,26 @@ impl Nvdisasm {
         Ok(listed(&self.listing(&path)?))
     }
 
+    /// The machine code that `ptxas`, optimising, makes of a module for an architecture.
+    ///
+    /// # Errors
+    /// See [`ListError`].
+    pub fn code(&self, ptxas: &Ptxas, module: &str, target: &str) -> Result<Listing, ListError> {
+        let folder = tempfile::tempdir().map_err(RunError::Start)?;
+        let (answer, object) = ptxas.object(folder.path(), module, target, "-O3")?;
+        if answer != Answer::Accepted {
+            return Err(ListError::NotAssembled(answer));
+        }
+        Ok(read(&self.dumped(&[], &object)?))
+    }
+
     fn listing(&self, object: &Path) -> Result<String, ListError> {
+        self.dumped(&["-c"], object)
+    }
+
+    fn dumped(&self, options: &[&str], object: &Path) -> Result<String, ListError> {
         let mut command = Command::new(&self.path);
-        command.arg("-c").arg(object);
+        command.args(options).arg(object);
         let out = run(command, Limits { output: MAX_LISTING_BYTES, ..Limits::default() })?;
         if !out.status.success() || out.cut {
             return Err(ListError::NotListed(out.stderr));
@@ -81,6 +104,25 @@ pub fn listed(listing: &str) -> BTreeMap<String, Vec<String>> {
             kernel = section(line).map(str::to_owned);
         } else if let (Some(kernel), Some(instruction)) = (&kernel, instruction(line)) {
             out.entry(kernel.clone()).or_insert_with(Vec::new).push(instruction);
+        }
+    }
+    out
+}
+
+/// The code in a whole listing, with the names of constants.
+pub(crate) fn read(listing: &str) -> Listing {
+    let (mut out, mut kernel, mut constants) = (Listing::default(), None, false);
+    for line in listing.lines() {
+        let plain = line.trim();
+        if plain.starts_with(".section") {
+            kernel = section(line).map(str::to_owned);
+            constants = plain.contains(".nv.constant4");
+        } else if let Some((_, name)) = plain.split_once(".dword").filter(|_| constants) {
+            out.slots.push(name.trim().to_owned());
+        } else if let Some(kernel) = &kernel {
+            let label = plain.strip_suffix(':').filter(|l| l.starts_with(".L"));
+            let found = label.map(|l| format!("{l}:")).or_else(|| instruction(line));
+            out.kernels.entry(kernel.clone()).or_default().extend(found);
         }
     }
     out
@@ -108,6 +150,15 @@ mod tests {
     fn kernels_have_sections_of_their_own() {
         assert_eq!(section("\t.section\t.text.moire_kernel_1_,\"ax\",@progbits"), Some("moire_kernel_1_"));
         assert_eq!(section("\t.section\t.nv.info.k,\"\",@\"SHT_CUDA_INFO\""), None);
+    }
+
+    #[test]
+    fn a_listing_has_labels_and_names_of_constants() {
+        let text = "\t.section\t.nv.constant4,\"a\"\n .nv.constant4:\n /*0000*/ \t.dword\tm0\n\t.align 8\n /*0008*/ .dword m1\n\t.section\t.text.k0,\"ax\"\n.text.k0:\n .L_x_0:\n        /*0000*/  BRA `(.L_x_0);\n\t.section\t.nv.shared.k0\n.zero 8\n";
+        let code = read(text);
+        assert_eq!(code.slots, ["m0", "m1"]);
+        assert_eq!(code.kernels["k0"], [".L_x_0:", "BRA `(.L_x_0)"]);
+        assert_eq!(code.kernels.len(), 1);
     }
 
     #[test]

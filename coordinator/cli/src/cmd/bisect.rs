@@ -13,7 +13,7 @@ use moire_console::{claim, exit};
 use moire_program::validate::Target;
 use moire_toolchain::source::Kind;
 use moire_worker::job::{Cancel, Claim, Engine, Side, Verification};
-use moire_worker::oracle::{self, Oracles, PTXAS, TILEIRAS};
+use moire_worker::oracle::{self, Oracles, PTXAS, SASS_TOOLS, TILEIRAS};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -139,7 +139,7 @@ fn tries(engine: &Oracles, claim: &Claim) -> Vec<Try> {
                     push(&setting, &was, &value, ask(engine, &changed(side)));
                 }
             }
-            tool if tool == PTXAS.capability => {
+            tool if [PTXAS.capability, SASS_TOOLS.capability].contains(&tool) => {
                 let was = side.variants.get("target").cloned().unwrap_or_default();
                 for target in Target::ALL.map(|t| t.name()).into_iter().filter(|t| *t != was) {
                     push("target", &was, target, ask(engine, &changed(with(side, "target", target))));

@@ -7,7 +7,7 @@ use moire_toolchain::Ptxas;
 use moire_toolchain::find::{candidates, environment};
 use moire_toolchain::source::{Compiler, Kind};
 use moire_toolchain::tile::Tileiras;
-use moire_worker::oracle::{LLVM, NVCC, PTXAS};
+use moire_worker::oracle::{LLVM, NVCC, PTXAS, SASS_TOOLS};
 
 pub(crate) fn run() -> Result<u8> {
     println!("moire {} on {} {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
@@ -30,19 +30,17 @@ fn assembler() {
             println!("ok       ptxas {} in {}{old}", ptxas.version(), ptxas.path().display());
         }
         Err(tried) => {
-            println!("missing  ptxas (optional, for the oracle `assembler`): {}", PTXAS.how);
+            println!("missing  ptxas (optional, for the oracles `assembler` and `sass`): {}", PTXAS.how);
             tried.iter().for_each(|t| println!("         not usable: {t}"));
         }
     }
 }
 
-/// The tool of the tests of machine code: volatile and mmio accesses, orders, scopes.
+/// With ptxas, the tool of the oracle `sass`.
 fn disassembler() {
     match candidates("nvdisasm", None, &environment).first() {
         Some(found) => println!("ok       nvdisasm in {}", found.path.display()),
-        None => println!(
-            "missing  nvdisasm (optional, for the tests of machine code): pip install nvidia-cuda-nvdisasm, as ptxas"
-        ),
+        None => println!("missing  nvdisasm (optional, for the oracle `sass`): {}", SASS_TOOLS.how),
     }
 }
 

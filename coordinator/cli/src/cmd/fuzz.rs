@@ -35,7 +35,7 @@ pub(crate) struct Fuzz {
     /// What is drawn [default: all streams, one after the other, source where llc or nvcc is here; core with --oracle or --model]
     #[arg(long, value_parser = StreamName)]
     pub(crate) stream: Option<Profile>,
-    /// Only these oracles: self, model-pair, metamorphic, patterns, assembler, compiler, lowering, operational, llvm, nvcc,
+    /// Only these oracles: self, model-pair, metamorphic, patterns, assembler, sass, compiler, lowering, operational, llvm, nvcc,
     /// mixing, device, stand-in (repeatable)
     #[arg(long)]
     pub(crate) oracle: Vec<String>,

@@ -12,8 +12,10 @@ use crate::Refusal;
 use lower::{Lowered, lower};
 use moire_program::ir::*;
 use moire_program::loops::has_loops;
+use moire_program::registers::written;
 use moire_program::text::instruction;
 use moire_program::validate::{Target, classes};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The PTX version of the module. The recorded answers of the assembler are for this version.
@@ -41,14 +43,10 @@ pub fn module(program: &Program, target: Target) -> Result<Module, Refusal> {
     if has_loops(program) {
         return Err(Refusal::about("a loop of a litmus text"));
     }
-    let renamed = rename(program);
+    let renamed = rename(program, "");
     let mut out = Module { text: String::new(), instructions: 0, left_out: 0 };
-    let _ = write!(
-        out.text,
-        "// {}\n.version {PTX_VERSION}\n.target {}\n.address_size 64\n",
-        program.name.replace(['\n', '\r'], " "),
-        target.name()
-    );
+    let _ =
+        write!(out.text, "// {}\n{}", program.name.replace(['\n', '\r'], " "), header(PTX_VERSION, target));
     memory(&mut out.text, program, &renamed);
     let mut kernels: Vec<(Launch, Vec<usize>)> = Vec::new();
     for (i, thread) in program.threads.iter().enumerate() {
@@ -64,6 +62,53 @@ pub fn module(program: &Program, target: Target) -> Result<Module, Refusal> {
     Ok(out)
 }
 
+/// The lines in front of a module of a version of PTX.
+pub fn header(version: &str, target: Target) -> String {
+    format!(".version {version}\n.target {}\n.address_size 64\n", target.name())
+}
+
+/// Prints each thread as a kernel of its own, `PREFIXk0`, `PREFIXk1` .., for one thread that runs all of it. Its last
+/// instructions store every register that it writes, so that no value is dead. The text has no [`header`]: programs whose
+/// prefixes differ fit into one module.
+///
+/// # Errors
+/// As for [`module`].
+pub fn kernels(program: &Program, prefix: &str) -> Result<Module, Refusal> {
+    if has_loops(program) {
+        return Err(Refusal::about("a loop of a litmus text"));
+    }
+    let renamed = rename(program, prefix);
+    let mut out = Module { text: String::new(), instructions: 0, left_out: 0 };
+    memory(&mut out.text, program, &renamed);
+    let most = program.threads.iter().map(|t| t.regs.len()).max().unwrap_or(0);
+    let _ = writeln!(out.text, ".global .align 128 .b8 {prefix}{SINK}[{}];", (most + 1) * SLOT);
+    for (t, thread) in program.threads.iter().enumerate() {
+        let lowered = lower(&renamed, thread)?;
+        let stores = sink(&lowered.thread, prefix);
+        let _ = writeln!(out.text, ".visible .entry {prefix}k{t}()\n{{");
+        body(&mut out, &renamed, t, lowered)?;
+        let _ = writeln!(out.text, "{stores}  ret;\n}}");
+    }
+    Ok(out)
+}
+
+/// Where a kernel of [`kernels`] leaves its registers, and the bytes of each.
+const SINK: &str = "sink";
+const SLOT: usize = 16;
+
+/// Stores of the registers that a thread writes. Predicates are not stored.
+fn sink(thread: &Thread, prefix: &str) -> String {
+    let mut seen = BTreeSet::new();
+    thread.body.iter().for_each(|instr| {
+        written(&instr.op, &mut |reg| {
+            seen.insert(reg.index());
+        });
+    });
+    let Ok(classes) = classes(thread) else { return String::new() };
+    let wide = seen.into_iter().filter(|r| classes.get(*r).is_some_and(|bits| *bits > 1));
+    wide.map(|r| format!("    st.global.b{} [{prefix}{SINK}+{}], r{r};\n", classes[r], r * SLOT)).collect()
+}
+
 /// The launch a thread belongs to: host, device, stream, grid.
 type Launch = (bool, u16, u16, u16);
 
@@ -72,10 +117,10 @@ fn launch(place: &Placement) -> Launch {
 }
 
 /// Renames memory, so the assembler cannot mistake a name for a word of its own.
-fn rename(program: &Program) -> Program {
+fn rename(program: &Program, prefix: &str) -> Program {
     let mut renamed = program.clone();
     for (i, symbol) in renamed.symbols.iter_mut().enumerate() {
-        symbol.name = format!("m{i}");
+        symbol.name = format!("{prefix}m{i}");
     }
     renamed
 }
