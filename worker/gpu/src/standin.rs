@@ -10,7 +10,9 @@ use crate::device::{Batch, Device, DeviceError, Identity, STAND_IN, Samples};
 use crate::histogram::{Histogram, Seen};
 use crate::strategy::draw;
 use crate::takes::{copies, observed, seen};
-use moire_program::ir::{Address, AluOp, AtomOp, CmpOp, Instr, Op, Operand, Program, Reg, ThreadId, Ty};
+use moire_program::ir::{
+    Address, AluOp, AtomOp, CmpOp, Instr, Op, Operand, Program, Reg, Space, ThreadId, Ty,
+};
 use moire_program::{jump_op, unit_op};
 use std::cmp::Ordering;
 
