@@ -101,26 +101,18 @@ pub fn mistake(checks: &[Vec<String>]) -> Mistake {
         }
         ("order-lost", "seq_cst") => said(
             "seq_cst operations are emitted without their order",
-            "With a `fence.sc.sys` before each emitted instruction the end is gone; with the strongest order on the instructions alone it is not.",
-        ),
-        ("order-lost", "") => said(
-            "the orders of atomic operations are lost",
-            "With the strongest order on all emitted instructions together the end is gone; no kind of instruction alone suffices.",
+            "With a `fence.sc.sys` before each emitted instruction the end is gone; with the orders that the program asks for on the instructions alone it is not.",
         ),
         ("order-lost", kind) => Mistake {
             title: format!("`{kind}` is emitted with a weaker order than the program asks for"),
             lost: format!(
-                "With the strongest order on `{kind}` alone, and everything else as it was emitted, it is gone."
+                "With the order that the program asks for on `{kind}` alone, and everything else as it was emitted, it is gone."
             ),
         },
-        ("scope-lost", "") => said(
-            "the scopes of atomic operations are lost",
-            "With the scope `.sys` on all emitted instructions it is gone, and their orders need not change.",
-        ),
         ("scope-lost", kind) => Mistake {
             title: format!("`{kind}` is emitted with a narrower scope than the program asks for"),
             lost: format!(
-                "With the scope `.sys` on `{kind}` alone, and everything else as it was emitted, it is gone."
+                "With the scope that the program asks for on `{kind}` alone, and everything else as it was emitted, it is gone."
             ),
         },
         ("weak-access", _) => said(
@@ -130,6 +122,10 @@ pub fn mistake(checks: &[Vec<String>]) -> Mistake {
         ("mixed-size", _) => said(
             "one object is accessed with different sizes",
             "The emitted code accesses the bytes of an atomic object with instructions of different sizes, which the PTX model leaves undefined.",
+        ),
+        ("update-lost", _) => said(
+            "an atomic update is emitted as a load or a store",
+            "The emitted code reads or writes an object that the program reads and writes in one step, so other writes may come between.",
         ),
         ("race", _) => said(
             "a race in the emitted code that the program does not have",

@@ -28,6 +28,9 @@ pub(super) const MIXED: &str = "mixed-size";
 /// The class of code with a weak access where the thread has atomic ones only.
 pub(super) const WEAK: &str = "weak-access";
 
+/// The class of code in which an update is no longer one.
+const UPDATE: &str = "update-lost";
+
 /// What a program asks of the accesses of a thread to an object, or of its fences, together.
 #[derive(Clone, Copy, Debug)]
 struct Need {
@@ -99,6 +102,9 @@ fn beyond(asked: &Asked<'_>) -> Vec<String> {
     if let Some(lost) = lost(asked, false) {
         return lost;
     }
+    if loses_update(asked) {
+        return vec![UPDATE.to_owned()];
+    }
     // Accesses of two sizes order nothing, so a `fence.sc` before each would seem to be what is missing.
     if mixes_sizes(&asked.compiled.program) {
         return vec![MIXED.to_owned()];
@@ -141,6 +147,19 @@ fn lost(asked: &Asked<'_>, whole: bool) -> Option<Vec<String>> {
     }
     let kind = one.or_else(|| kinds.first().copied())?;
     Some(vec![word.to_owned(), kind.to_owned()])
+}
+
+/// Whether a thread updates an object in the program, and only loads or stores it in the PTX.
+fn loses_update(asked: &Asked<'_>) -> bool {
+    let updates =
+        |step: &Step| matches!(step, Step::Update(_) | Step::Cas(_)).then(|| step.object()).flatten();
+    asked.source.threads.iter().zip(&asked.compiled.program.threads).any(|(source, thread)| {
+        let kept = |o: usize| {
+            let is = |i: &Instr| matches!(i.op, Op::Rmw { .. }) && object(asked, &i.op) == Some(o);
+            thread.body.iter().any(is)
+        };
+        source.steps().into_iter().filter_map(updates).any(|o| !kept(o))
+    })
 }
 
 /// Whether some object is accessed with several sizes.
