@@ -161,10 +161,7 @@ fn settings(
 ) -> Result<Settings> {
     let oracles = oracles(args, profile, &engine.capabilities())?;
     for spec in &args.models {
-        match profile {
-            Profile::TileIr | Profile::Source => drop(engine.side_fingerprint(spec)?),
-            _ => drop(engine.model(spec)?),
-        }
+        engine.side_fingerprint(spec)?;
     }
     Ok(Settings {
         seed: args.seed,
