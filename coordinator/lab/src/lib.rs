@@ -31,6 +31,7 @@ mod scale;
 mod selfcheck;
 mod spread;
 mod streams;
+mod tell;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -84,6 +85,8 @@ enum Trial {
     Streams(streams::Streams),
     /// Share one exploration among workers over gRPC: compare the totals with one thread, measure the balance
     Spread(spread::Spread),
+    /// Count the drawn programs that tell a lost order, and the programs until each planted weakening is found
+    Tell(tell::Tell),
 }
 
 /// Runs a measurement or a trial, and returns its exit code.
@@ -112,5 +115,6 @@ pub fn run(bench: &Bench) -> Result<u8> {
         Trial::Selfcheck(args) => selfcheck::run(args),
         Trial::Spread(args) => spread::run(args),
         Trial::Streams(args) => streams::run(args),
+        Trial::Tell(args) => tell::run(args),
     }
 }

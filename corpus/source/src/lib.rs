@@ -2,7 +2,8 @@
 //!
 //! A program is read ([`text`]), checked ([`validate`]), and lowered to the program that the engines run ([`lower`]). It is
 //! printed as LLVM IR ([`llvm`]) or CUDA C++ ([`cuda`]), and what a compiler makes of its threads is put together again
-//! ([`compiled`]); [`form`] says what a compiler needs to take for that. Programs are drawn ([`draw`]), made smaller ([`reduce`]) and named by their canonical form ([`canon`]).
+//! ([`compiled`]); [`form`] says what a compiler needs to take for that, and [`mapping`] what a right one makes of it. Programs
+//! are drawn ([`draw`]), made smaller ([`reduce`]) and named by their canonical form ([`canon`]).
 //!
 //! The model `rc11-scoped` gives a source program its meaning. A program with a race has no meaning.
 //!
@@ -17,6 +18,7 @@ pub mod form;
 pub mod limits;
 pub mod llvm;
 pub mod lower;
+pub mod mapping;
 pub mod reduce;
 mod slots;
 pub mod state;

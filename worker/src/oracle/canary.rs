@@ -236,6 +236,14 @@ impl Marks {
 }
 
 impl Canary {
+    /// The bug of the explorer; none if the bug is one of the model.
+    pub fn explorer(&self) -> Option<Planted> {
+        match self.bug {
+            Bug::Explorer(bug) => Some(bug),
+            Bug::Model(..) => None,
+        }
+    }
+
     /// The model it explores under: the right one, or the right one with this bug.
     ///
     /// # Errors
