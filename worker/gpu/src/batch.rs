@@ -2,7 +2,7 @@
 //!
 //! Contract: each program has a lane of its own, with its own seed, which begins and ends with the probe. So its part of the
 //! record is what `moire gpu --record` writes of this program alone with this seed. The process prints the record while it
-//! runs, and whoever asked reads it by the same lanes: a record that ends early, because its process did, answers for the
+//! runs, and the caller reads it by the same lanes: a record that ends early, because its process did, answers for the
 //! programs before its end, and a launch of something else answers for nothing.
 
 use crate::device::{Device, DeviceError, Identity};

@@ -202,11 +202,10 @@ fn play(
     registers(out, program, &thread, &widths);
     let mates = program.threads.iter().filter(|other| other.place.same_cta(&thread.place)).count();
     for instr in &thread.body {
-        let _ = match &instr.op {
-            Op::Bar { id: Operand::Imm(id), .. } => {
-                writeln!(out, "    barrier.sync {id}, {};", mates * LANES as usize)
-            }
-            _ => writeln!(out, "    {};", instruction(program, &thread, instr)),
+        let _ = if let Op::Bar { id: Operand::Imm(id), .. } = &instr.op {
+            writeln!(out, "    barrier.sync {id}, {};", mates * LANES as usize)
+        } else {
+            writeln!(out, "    {};", instruction(program, &thread, instr))
         };
     }
     let _ = writeln!(

@@ -67,10 +67,10 @@ pub fn takes(program: &Program) -> Result<(), Refusal> {
         if !barriers(mate).eq(barriers(thread)) {
             return refused("threads of a CTA with different barriers");
         }
-        thread.body.iter().try_for_each(|instr| match (&instr.op, instr.guard) {
-            (Op::Bar { .. }, Some(_)) => Err(not_run("barriers with a guard")),
-            (op, _) => operation(op).and(within(program, op)),
-        })?;
+        if thread.body.iter().any(|i| matches!(i.op, Op::Bar { .. }) && i.guard.is_some()) {
+            return refused("barriers with a guard");
+        }
+        thread.body.iter().try_for_each(|i| operation(&i.op).and(within(program, &i.op)))?;
     }
     Ok(())
 }
@@ -118,23 +118,19 @@ fn barriers(thread: &Thread) -> impl Iterator<Item = &Operand> {
 }
 
 fn operation(op: &Op) -> Result<(), Refusal> {
-    let memory = |ty: &Ty| match ty {
-        Ty::B(8 | 16 | 32 | 64 | 128) | Ty::U(8 | 16 | 32 | 64) | Ty::S(8 | 16 | 32 | 64) => Ok(()),
-        _ => Err(not_run("types other than integers and bits")),
+    let unless = |is: bool, what| if is { Ok(()) } else { Err(not_run(what)) };
+    let memory = |ty: &Ty| {
+        let is =
+            matches!(ty, Ty::B(8 | 16 | 32 | 64 | 128) | Ty::U(8 | 16 | 32 | 64) | Ty::S(8 | 16 | 32 | 64));
+        unless(is, "types other than integers and bits")
     };
-    let value = |operand: &Operand| match operand {
-        Operand::Address(_) => Err(not_run("addresses as values")),
-        _ => Ok(()),
-    };
+    let value = |operand: &Operand| unless(!matches!(operand, Operand::Address(_)), "addresses as values");
     // Immediates of 128 bits are not written in PTX.
-    let of = |ty: &Ty, operand: &Operand| match (ty, operand) {
-        (Ty::B(128), Operand::Imm(_)) => Err(not_run("immediates of 128 bits")),
-        _ => value(operand),
+    let of = |ty: &Ty, operand: &Operand| {
+        let wide = matches!((ty, operand), (Ty::B(128), Operand::Imm(_)));
+        unless(!wide, "immediates of 128 bits").and(value(operand))
     };
-    let address = |base: &Operand| match base {
-        Operand::Address(_) => Ok(()),
-        _ => Err(not_run("computed addresses")),
-    };
+    let address = |base: &Operand| unless(matches!(base, Operand::Address(_)), "computed addresses");
     let other =
         Err(not_run("instructions other than loads, stores, atomics, fences, barriers and arithmetic"));
     match op {
@@ -177,13 +173,17 @@ fn operation(op: &Op) -> Result<(), Refusal> {
 /// from 32 bits, whatever the type.
 fn defined(op: AluOp, ty: Ty, b: &Operand) -> Result<(), Refusal> {
     let bits = i128::from(8 * ty.bytes());
-    match (op, b) {
-        (AluOp::Div | AluOp::Rem, _) => Err(not_run("division")),
-        (AluOp::Shl | AluOp::Shr, Operand::Imm(n)) if (0..bits).contains(n) => Ok(()),
-        (AluOp::Shl | AluOp::Shr, _) => Err(not_run("shifts by a value")),
-        _ => Ok(()),
+    let shifts = matches!(op, AluOp::Shl | AluOp::Shr);
+    let known = matches!(b, Operand::Imm(n) if (0..bits).contains(n));
+    if matches!(op, AluOp::Div | AluOp::Rem) {
+        Err(not_run("division"))
+    } else if shifts && !known {
+        Err(not_run("shifts by a value"))
+    } else {
+        Ok(())
     }
 }
+
 /// Whether an access stays within its object and is aligned; another one ends the launch, or reaches the object of another
 /// instance.
 fn within(program: &Program, op: &Op) -> Result<(), Refusal> {

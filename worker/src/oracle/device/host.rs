@@ -66,7 +66,7 @@ impl Processes {
         Ok(all)
     }
 
-    /// Runs a batch, whoever else has the device.
+    /// Runs a batch, also while something else has the device.
     fn run(&self, request: &Request) -> Recorded {
         let ended = |why: String| Recorded { bytes: Vec::new(), ended: Some(why) };
         let file = tempfile::NamedTempFile::new().and_then(|mut file| {

@@ -1,7 +1,7 @@
 //! The memory order that PTX asks for, in the machine code that the assembler makes of it.
 //!
 //! Both texts of a kernel are followed along their paths, each for one thread that is alone in its warp, and a path becomes a
-//! sequence of [`step::Step`]s: accesses with their place, width and scope, fences, invalidations of the cache, barriers, and
+//! sequence of steps: accesses with their place, width and scope, fences, invalidations of the cache, barriers, and
 //! instructions of the asynchronous engines. PTX asks for steps: a release for a fence in front of the access, an acquire for
 //! an invalidation behind it, a fence for both. The machine code does steps. A path of it *fits* a path of the PTX if each step
 //! that is asked for is done, as strong, as wide and at the same place, in an order that keeps what the PTX orders; what may
