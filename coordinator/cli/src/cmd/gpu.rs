@@ -356,7 +356,10 @@ fn nvidia(number: u32) -> Result<Box<dyn Device>> {
 
 #[cfg(not(feature = "gpu"))]
 fn nvidia(_number: u32) -> Result<Box<dyn Device>> {
-    bail!("this moire was built without devices: build it with `--features gpu`, or use --device stand-in")
+    bail!(
+        "this moire was built without devices: build it with `--features gpu`, or use the stand-in: \
+         `moire gpu --stand-in`, --device stand-in of other commands"
+    )
 }
 
 /// A device each of whose launches is a process.

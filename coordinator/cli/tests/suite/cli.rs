@@ -295,12 +295,13 @@ fn the_gpu_lane_runs_on_its_stand_in() {
     assert_eq!((seen.0, &seen), (Some(0), &run(&["--replay", "runs.jsonl"])));
     let other = run(&["--replay", "runs.jsonl", "--seed", "2"]);
     assert!(other.0 == Some(2) && other.2.contains("of another program, strategy or seed"), "{other:?}");
-    let shared = b"moire \"s\"\n.shared .b32 x;\nP0 (gpu 0, cta 0) { st.weak.shared.u32 [x], 1; }\n";
+    let fence =
+        b"moire \"s\"\n.global .b32 x;\nP0 (gpu 0, cta 0) { st.weak.u32 [x], 1; fence.proxy.alias; }\n";
     check(
         &["gpu", "s.litmus", "--stand-in"],
-        &[("s.litmus", shared)],
+        &[("s.litmus", fence)],
         11,
-        "1 not run: the GPU lane does not run shared",
+        "1 not run: the GPU lane does not run fences of proxies",
     );
     check(&["gpu", "p.litmus", "--kernel"], &[("p.litmus", PROGRAM)], 0, ".visible .entry run");
     check(&["gpu", "p.litmus"], &[("p.litmus", PROGRAM)], 2, "--stand-in");
