@@ -53,7 +53,7 @@ pub fn one_bug(oracle: &str, checks: &[Vec<String>]) -> bool {
     let class = checks.first().and_then(|set| set.first()).map_or("", String::as_str);
     let lost = match class {
         "order-lost" | "scope-lost" => checks.len() > 1,
-        "weak-access" | "mixed-size" | "update-lost" => true,
+        "weak-access" | "mixed-size" | "update-lost" | "load-updates" => true,
         _ => false,
     };
     let dies = class == "crash" && checks.len() > 1 && TOOLS.iter().any(|(tool, _)| *tool == oracle);

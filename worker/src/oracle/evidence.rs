@@ -127,6 +127,10 @@ pub fn mistake(checks: &[Vec<String>]) -> Mistake {
             "an atomic update is emitted as a load or a store",
             "The emitted code reads or writes an object that the program reads and writes in one step, so other writes may come between.",
         ),
+        ("load-updates", _) => said(
+            "an atomic load is emitted as an update",
+            "The emitted code writes an object that the program only reads there: loads of two threads become updates, which race or fault in read-only memory.",
+        ),
         ("race", _) => said(
             "a race in the emitted code that the program does not have",
             "Stronger orders and wider scopes on the emitted instructions do not remove the race.",

@@ -31,6 +31,9 @@ pub(super) const WEAK: &str = "weak-access";
 /// The class of code in which an update is no longer one.
 const UPDATE: &str = "update-lost";
 
+/// The class of code that updates what the program only loads.
+const WRITTEN: &str = "load-updates";
+
 /// What a program asks of the accesses of a thread to an object, or of its fences, together.
 #[derive(Clone, Copy, Debug)]
 struct Need {
@@ -93,6 +96,7 @@ pub(super) fn class(asked: &Asked<'_>, judged: &Judged) -> Vec<String> {
         Judged::Beyond(_) => beyond(asked),
         Judged::Undefined => vec![MIXED.to_owned()],
         Judged::Race if !weak_on_atomic(asked).is_empty() => vec![WEAK.to_owned()],
+        Judged::Race if writes_what_is_read(asked) => vec![WRITTEN.to_owned()],
         Judged::Race => lost(asked, true).unwrap_or_else(|| vec!["race".to_owned()]),
         Judged::Racy | Judged::Agrees(_) | Judged::Contested(..) | Judged::Progress(_) => Vec::new(),
     }
@@ -159,6 +163,19 @@ fn loses_update(asked: &Asked<'_>) -> bool {
             thread.body.iter().any(is)
         };
         source.steps().into_iter().filter_map(updates).any(|o| !kept(o))
+    })
+}
+
+/// Whether a thread only loads an object in the program, and updates it in the PTX.
+fn writes_what_is_read(asked: &Asked<'_>) -> bool {
+    let reads = |t: usize, o: usize| {
+        let steps = asked.source.threads.get(t).map(Thread::steps).unwrap_or_default();
+        let own: Vec<&&Step> = steps.iter().filter(|step| step.object() == Some(o)).collect();
+        !own.is_empty() && own.iter().all(|step| matches!(step, Step::Load { .. }))
+    };
+    asked.compiled.program.threads.iter().enumerate().any(|(t, thread)| {
+        let updates = thread.body.iter().filter(|i| matches!(i.op, Op::Rmw { .. }));
+        updates.filter_map(|i| object(asked, &i.op)).any(|o| reads(t, o))
     })
 }
 
