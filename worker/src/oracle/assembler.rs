@@ -122,13 +122,7 @@ impl Assembler {
         let cause = match (refused, lacks, &theirs) {
             (None, false, Answer::Died(name)) => {
                 let causes = vec![CRASH.to_owned(), name.clone()];
-                return Ok(Some(Broken {
-                    direction: Direction::Property,
-                    models,
-                    outcome: None,
-                    causes,
-                    witness: None,
-                }));
+                return Ok(Some(Broken::of(Direction::Property, models, causes)));
             }
             (_, _, Answer::Died(why)) => return Err(Abstention::AssemblerFailed(why.clone())),
             (_, _, Answer::Failed(why)) => return Err(Abstention::AssemblerFailed(why.clone())),
@@ -139,13 +133,7 @@ impl Assembler {
             }
             _ => return Ok(None),
         };
-        Ok(Some(Broken {
-            direction: Direction::Equal,
-            models,
-            outcome: None,
-            causes: vec![cause],
-            witness: None,
-        }))
+        Ok(Some(Broken::of(Direction::Equal, models, vec![cause])))
     }
 }
 

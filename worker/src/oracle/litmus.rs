@@ -74,6 +74,11 @@ pub(super) struct Broken {
 }
 
 impl Broken {
+    /// A rule that no outcome of one side breaks.
+    pub(super) fn of(direction: Direction, models: Vec<String>, causes: Vec<String>) -> Broken {
+        Broken { direction, models, outcome: None, causes, witness: None }
+    }
+
     /// The checks to blame, where no outcome says more.
     pub(super) fn causes(&self) -> Vec<Vec<String>> {
         self.causes.iter().map(|c| vec![c.clone()]).collect()

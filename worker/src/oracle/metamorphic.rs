@@ -85,13 +85,7 @@ fn broken(
         return Ok(None);
     }
     let turn = index % CHANGES;
-    let of = |direction| Broken {
-        direction,
-        models: vec![spec.to_owned()],
-        outcome: None,
-        causes: Vec::new(),
-        witness: None,
-    };
+    let of = |direction| Broken::of(direction, vec![spec.to_owned()], Vec::new());
     if turn.is_multiple_of(4) {
         let mut other = program.clone();
         other.threads.reverse();

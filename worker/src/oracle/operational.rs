@@ -113,13 +113,7 @@ impl Operational {
                     if explorer.is_empty() { "clean".to_owned() } else { words(&explorer) }
                 );
                 let models = vec![spec.to_owned()];
-                Ok(Some(Broken {
-                    direction: Direction::Equal,
-                    models,
-                    outcome: None,
-                    causes: vec![cause],
-                    witness: None,
-                }))
+                Ok(Some(Broken::of(Direction::Equal, models, vec![cause])))
             }
             Agreement::Same | Agreement::Fewer { .. } | Agreement::Broken { .. } => Ok(None),
         }

@@ -123,7 +123,7 @@ fn judged(
 }
 
 fn rule(direction: Direction, cause: String) -> Broken {
-    Broken { direction, models: vec![MODEL.into()], outcome: None, causes: vec![cause], witness: None }
+    Broken::of(direction, vec![MODEL.into()], vec![cause])
 }
 
 /// A few mutants of the protocol; they differ from index to index.

@@ -234,13 +234,7 @@ fn broken(spec: &str, judged: &Judged) -> Vec<Broken> {
         Judged::Died(name) => vec![vec![CRASH.to_owned(), name.clone()]],
         Judged::Without(_) => Vec::new(),
     };
-    let each = |causes| Broken {
-        direction: Direction::Property,
-        models: vec![spec.to_owned()],
-        outcome: None,
-        witness: None,
-        causes,
-    };
+    let each = |causes| Broken::of(Direction::Property, vec![spec.to_owned()], causes);
     causes.into_iter().map(each).collect()
 }
 

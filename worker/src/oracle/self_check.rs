@@ -44,13 +44,7 @@ fn broken(spec: &str, naive: &Answer, explored: &Answer) -> Option<Broken> {
         false if explored.leaves.is_empty() && !explored.cut => Some("no execution".to_owned()),
         false => return None,
     };
-    Some(Broken {
-        direction: Direction::Equal,
-        models: vec![spec.to_owned()],
-        outcome: None,
-        causes: cause.into_iter().collect(),
-        witness: None,
-    })
+    Some(Broken::of(Direction::Equal, vec![spec.to_owned()], cause.into_iter().collect()))
 }
 
 impl Rule for SelfCheck {

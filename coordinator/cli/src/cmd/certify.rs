@@ -112,7 +112,8 @@ pub(crate) fn run(args: &Certify) -> Result<u8> {
 /// What is said and left out.
 const MEANING: &str = "sound: kept in litmus tests of two or three threads, the source under rc11-scoped, the PTX under ptx with \
                        accesses of 128 bits whole (Q2=A); --format json says in how many; mixed-size: code accesses one object with \
-                       two widths, whose outcome PTX leaves undefined (8.7.1) and devices may not; other programs, and what ptxas makes of the PTX, are not judged";
+                       two widths, whose outcome PTX leaves undefined (8.7.1) and devices may not; objects are aligned to 16 \
+                       bytes; other programs, and what ptxas makes of the PTX, are not judged";
 const SOUND: &str = "sound";
 const LOST: &str = "lost";
 const REFUSED: &str = "refused";
