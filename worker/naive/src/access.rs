@@ -74,7 +74,7 @@ impl Runner<'_> {
     ) -> Result<(Vec<Piece>, Events), Refusal> {
         let per_element = self.split(ty, rmw, 0).len();
         let bytes = ty.bytes() / u32::try_from(per_element).unwrap_or(1);
-        let wild = || Refusal::Unsupported(format!("address of {addr:?} in thread {}", self.thread));
+        let wild = || Refusal::Unsupported("an address outside every object, or not aligned,".to_owned());
         let mut out = Vec::new();
         let deps = match addr.base {
             Operand::Reg(r) => s.regs[r.index()].1,
