@@ -4,7 +4,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use moire_worker::oracle::{Host, Processes};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Folder of the locks, one for each device.
@@ -22,6 +22,17 @@ pub(crate) struct Lent {
     pub(crate) device: Option<String>,
 }
 
+/// The device behind processes of this program, with its lock in this folder.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn opened(device: &str, locks: &Path) -> Result<Processes> {
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let args = ["gpu", "--device", device, "--batch"].into_iter().map(OsString::from).collect();
+    let host = Processes::open(program, args, locks.to_owned());
+    host.map_err(|why| anyhow!("there is no device {device}: {why}"))
+}
+
 /// The number of a device, or a word for a stand-in.
 fn word(text: &str) -> Result<String> {
     let known = [STAND_IN, LYING].contains(&text) || text.parse::<u32>().is_ok();
@@ -35,11 +46,8 @@ impl Lent {
     /// # Errors
     /// There is none.
     pub(crate) fn host(&self) -> Result<Option<Arc<dyn Host>>> {
-        let Some(device) = &self.device else { return Ok(None) };
-        let program = std::env::current_exe().context("cannot find this program")?;
-        let args = ["gpu", "--device", device, "--batch"].into_iter().map(OsString::from).collect();
-        let host = Processes::open(program, args, PathBuf::from(LOCKS));
-        Ok(Some(Arc::new(host.map_err(|why| anyhow!("there is no device {device}: {why}"))?)))
+        let open = |device: &String| Ok(Arc::new(opened(device, Path::new(LOCKS))?) as Arc<dyn Host>);
+        self.device.as_ref().map(open).transpose()
     }
 
     /// The arguments that lend it to another process of this program.

@@ -7,7 +7,7 @@
 
 use crate::device::{Device, DeviceError, Identity};
 use crate::histogram::Histogram;
-use crate::lane::{Lane, LaneError, Settings};
+use crate::lane::{Lane, LaneError, Settings, probe};
 use crate::record::{Recorder, Replayer};
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse, print};
@@ -41,6 +41,13 @@ impl Request {
     /// Adds a program.
     pub fn ask(&mut self, program: &Program, seed: u64) {
         self.programs.push(Asked { program: print(program), seed });
+    }
+
+    /// A batch of the probe alone.
+    pub fn probe() -> Self {
+        let mut request = Self { probability: 0.5, launches: 1, ..Self::default() };
+        request.ask(&probe(), 0);
+        request
     }
 
     fn settings(&self, seed: u64) -> Settings {

@@ -7,10 +7,10 @@
 #![expect(unsafe_code, reason = "the driver's interface is C; each call says why it is sound")]
 
 use crate::device::{Batch, Device, DeviceError, Identity, Samples};
-use crate::histogram::Histogram;
+use crate::histogram::{Histogram, Seen};
 use crate::kernel::Kernel;
 use crate::strategy::roles;
-use crate::takes::seen;
+use crate::takes::compared;
 use libloading::Library;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -139,11 +139,16 @@ impl Api {
     }
 }
 
+/// Modules that are kept: that of the probe, and that of the program under way.
+const MAX_MODULES: usize = 2;
+
 /// A device behind NVIDIA's driver, with its own context. It stays on the thread that made it.
 pub struct Nvidia {
     api: Api,
     context: Handle,
     identity: Identity,
+    /// Used last, last.
+    modules: Vec<Module>,
 }
 
 impl Nvidia {
@@ -163,23 +168,52 @@ impl Nvidia {
         let identity = api.identity(device)?;
         // SAFETY: the device was given by the driver.
         checked("cuCtxCreate", unsafe { (api.context_create)(&raw mut context, 0, device) })?;
-        Ok(Self { api, context, identity })
+        Ok(Self { api, context, identity, modules: Vec::new() })
     }
 
-    /// A module of this PTX, and its entry.
-    fn module(&self, text: &str) -> Result<Module<'_>, DeviceError> {
+    /// The entry of the module of this PTX, which is compiled unless it was used just before.
+    fn entry(&mut self, text: &str) -> Result<Handle, DeviceError> {
+        let known = self.modules.iter().position(|m| m.text.as_c_str().to_bytes() == text.as_bytes());
+        let module = match known {
+            Some(at) => self.modules.remove(at),
+            None => self.loaded(text)?,
+        };
+        let entry = module.entry;
+        self.modules.push(module);
+        while self.modules.len() > MAX_MODULES {
+            let old = self.modules.remove(0);
+            self.unload(&old);
+        }
+        Ok(entry)
+    }
+
+    fn loaded(&self, text: &str) -> Result<Module, DeviceError> {
         let text = CString::new(text).map_err(|e| failed("cuModuleLoadDataEx", e))?;
-        let mut module = Module { api: &self.api, handle: null_mut(), entry: null_mut() };
+        let mut module = Module { text, handle: null_mut(), entry: null_mut() };
         // SAFETY: the text ends with a zero byte and outlives the call; there are no options.
         let loaded = unsafe {
-            (self.api.module_load)(&raw mut module.handle, text.as_ptr().cast(), 0, null_mut(), null_mut())
+            (self.api.module_load)(
+                &raw mut module.handle,
+                module.text.as_ptr().cast(),
+                0,
+                null_mut(),
+                null_mut(),
+            )
         };
         checked("cuModuleLoadDataEx", loaded)?;
         // SAFETY: the module is loaded; the name ends with a zero byte.
         let found =
             unsafe { (self.api.module_function)(&raw mut module.entry, module.handle, c"run".as_ptr()) };
+        if found != 0 {
+            self.unload(&module);
+        }
         checked("cuModuleGetFunction", found)?;
         Ok(module)
+    }
+
+    fn unload(&self, module: &Module) {
+        // SAFETY: the module is loaded and no launch of it is under way: launches are waited for.
+        let _ = unsafe { (self.api.module_unload)(module.handle) };
     }
 
     fn memory(&self, bytes: &[u8]) -> Result<Memory<'_>, DeviceError> {
@@ -199,24 +233,17 @@ impl Nvidia {
 
 impl Drop for Nvidia {
     fn drop(&mut self) {
-        // SAFETY: the context is this value's own and nothing made in it is left: modules and memory borrow this value.
+        self.modules.iter().for_each(|module| self.unload(module));
+        // SAFETY: the context is this value's own and nothing made in it is left: memory borrows this value.
         let _ = unsafe { (self.api.context_destroy)(self.context) };
     }
 }
 
-struct Module<'a> {
-    api: &'a Api,
+/// A loaded module. Its device unloads it.
+struct Module {
+    text: CString,
     handle: Handle,
     entry: Handle,
-}
-
-impl Drop for Module<'_> {
-    fn drop(&mut self) {
-        if !self.handle.is_null() {
-            // SAFETY: the module is loaded and no launch of it is under way: launches are waited for.
-            let _ = unsafe { (self.api.module_unload)(self.handle) };
-        }
-    }
 }
 
 struct Memory<'a> {
@@ -260,7 +287,7 @@ impl Device for Nvidia {
         let (kernel, strategy) = (batch.kernel, batch.strategy);
         let (instances, stride) = (strategy.instances() as usize, strategy.stride as usize);
         let (slots, size) = (kernel.slots as usize, instances * stride);
-        let module = self.module(&kernel.text)?;
+        let entry = self.entry(&kernel.text)?;
         let roles = roles(kernel, strategy, batch.seed);
         let words: Vec<u8> = roles.iter().flat_map(|r| r.to_le_bytes()).collect();
         let mut objects = content(kernel, instances, stride);
@@ -280,7 +307,7 @@ impl Device for Nvidia {
         // copied them; the kernel stays within its memory, whose sizes are those of its table, strategy and slots.
         let launched = unsafe {
             (self.api.launch)(
-                module.entry,
+                entry,
                 blocks,
                 1,
                 1,
@@ -310,8 +337,8 @@ impl Device for Nvidia {
             let object =
                 |(o, init): (usize, &Vec<u8>)| objects[o * size + i * stride..][..init.len()].to_vec();
             let memory = kernel.objects.iter().enumerate().map(object).collect();
-            histogram.add(seen(batch.program, regs, memory));
+            histogram.add(Seen { regs, memory });
         }
-        Ok(histogram)
+        Ok(compared(batch.program, histogram))
     }
 }

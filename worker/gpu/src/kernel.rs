@@ -8,11 +8,13 @@
 //! replaced by addresses. A barrier of a program is one of all lanes of its warps, so of all instances of the CTA.
 //!
 //! Shared memory gets its first content before any thread begins, and what is left in it goes where a global object of the
-//! instance would be, after all have ended. Both are separated from the program by barriers.
+//! instance would be, after all have ended. Both are separated from the program by barriers. A thread ends when its copies
+//! have, or, where an mbarrier learns of that, after a pause; CTAs of one cluster end together.
 
+use crate::reach::addresses;
 use crate::takes::{BARRIERS, clustered, copies, not_run, observed, takes};
 use moire_program::Refusal;
-use moire_program::ir::{Address, Op, Operand, Program, Reg, RegDecl, RegInit, Space, Thread};
+use moire_program::ir::{Instr, Label, Op, Operand, Program, Reg, RegDecl, RegInit, Space, Thread};
 use moire_program::text::instruction;
 use moire_program::validate::classes;
 use std::fmt::Write;
@@ -25,8 +27,10 @@ pub const PTX_VERSION: &str = "8.6";
 const WORD: u32 = 8;
 /// Shared memory is copied in pieces of so many bytes.
 const PIECE: u32 = 4;
-/// The first architecture with clusters.
+/// The first architecture with clusters, and with all of mbarriers and bulk copies.
 const CLUSTERS: u32 = 90;
+/// Pause behind copies that report to an mbarrier, in nanoseconds.
+const PAUSE: u32 = 50_000;
 
 /// A kernel, and the facts about it that the host needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +66,10 @@ pub fn kernel(program: &Program, target: &str) -> Result<Kernel, Refusal> {
     let (ctas, warps) = (count(|p| p.cta), count(|p| p.warp));
     let cluster = clustered(program).is_some();
     let digits: String = target.chars().filter(char::is_ascii_digit).collect();
-    if cluster && digits.parse::<u32>().is_ok_and(|number| number < CLUSTERS) {
-        return Err(not_run("clusters on a device of this architecture"));
+    let new =
+        cluster || has(program, |op| matches!(op, Op::Mbarrier(_) | Op::AsyncCopy(_) | Op::ClusterWait));
+    if new && digits.parse::<u32>().is_ok_and(|number| number < CLUSTERS) {
+        return Err(not_run("clusters, mbarriers and copies on a device of this architecture"));
     }
     let (seen, words) = (observed(program), words(program)?);
     let slots = words.iter().sum();
@@ -80,6 +86,10 @@ pub fn kernel(program: &Program, target: &str) -> Result<Kernel, Refusal> {
     let first = |(n, _): (usize, _)| program.objects[n].init.bytes(program.objects[n].bytes);
     let objects = copies(program).into_iter().map(first).collect();
     Ok(Kernel { text, ctas, cluster, threads: warps * LANES, slots, words, objects })
+}
+
+fn has(program: &Program, which: impl Fn(&Op) -> bool) -> bool {
+    program.threads.iter().flat_map(|t| &t.body).any(|i| which(&i.op))
 }
 
 /// The words of each observed register.
@@ -156,6 +166,7 @@ fn place(out: &mut String, object: usize, bytes: u32, register: &str) {
 /// The end of the kernel. What is left in shared memory goes to global memory.
 fn end(out: &mut String, program: &Program) {
     out.push_str("END:\n");
+    drain(out, program);
     if shared(program).next().is_some() {
         let _ = write!(out, "  barrier.sync {BARRIER};\n  setp.ne.u32 other, warp, 0;\n  @other bra LEFT;\n");
         for (area, (n, cta)) in copies(program).into_iter().enumerate() {
@@ -167,6 +178,19 @@ fn end(out: &mut String, program: &Program) {
         out.push_str("LEFT:\n");
     }
     out.push_str("  ret;\n");
+}
+
+/// Waits for what is still under way, and for the CTAs of the cluster, which may reach into this one until then.
+fn drain(out: &mut String, program: &Program) {
+    if has(program, |op| matches!(op, Op::AsyncCopy(_))) {
+        out.push_str("  cp.async.wait_all;\n  cp.async.bulk.commit_group;\n  cp.async.bulk.wait_group 0;\n");
+    }
+    if has(program, |op| matches!(op, Op::AsyncCopy(_)) && op.clone().mbarrier_mut().is_some()) {
+        let _ = writeln!(out, "  nanosleep.u32 {PAUSE};");
+    }
+    if clustered(program).is_some() {
+        out.push_str("  barrier.cluster.arrive;\n  barrier.cluster.wait;\n");
+    }
 }
 
 /// Copies what is left in the shared memory of an object to its area of global memory.
@@ -191,6 +215,10 @@ fn play(
     for (n, reg) in thread.regs.iter_mut().enumerate() {
         reg.name = format!("r{n}");
     }
+    thread.labels.push(Label { name: String::new(), at: thread.body.len() });
+    for (n, label) in thread.labels.iter_mut().enumerate() {
+        label.name = format!("L{t}_{n}");
+    }
     let widths = classes(&thread).map_err(|_| not_run("a register of several widths"))?;
     let (cta, warp) = (thread.place.cta, thread.place.warp);
     let _ = write!(
@@ -201,13 +229,18 @@ fn play(
     );
     registers(out, program, &thread, &widths);
     let mates = program.threads.iter().filter(|other| other.place.same_cta(&thread.place)).count();
-    for instr in &thread.body {
+    for (at, instr) in thread.body.iter().enumerate() {
+        labels(out, &thread, at);
         let _ = if let Op::Bar { id: Operand::Imm(id), .. } = &instr.op {
             writeln!(out, "    barrier.sync {id}, {};", mates * LANES as usize)
+        } else if instr.op == Op::Exit {
+            let exit = Instr { op: Op::Bra { target: thread.body.len() }, ..instr.clone() };
+            writeln!(out, "    {};", instruction(program, &thread, &exit))
         } else {
             writeln!(out, "    {};", instruction(program, &thread, instr))
         };
     }
+    labels(out, &thread, thread.body.len());
     let _ = writeln!(
         out,
         "    ld.param.u64 address, [results];\n    mul.wide.u32 wide, instance, {};",
@@ -219,6 +252,13 @@ fn play(
     }
     let _ = write!(out, "    bra END;\n  }}\nE{t}:\n");
     Ok(())
+}
+
+/// The labels in front of an instruction, or behind the last one.
+fn labels(out: &mut String, thread: &Thread, at: usize) {
+    for label in thread.labels.iter().filter(|l| l.at == at) {
+        let _ = writeln!(out, "{}:", label.name);
+    }
 }
 
 /// Declares the registers of a thread. Its own start with zero, those behind them with addresses of objects.
@@ -244,11 +284,12 @@ fn registers(out: &mut String, program: &Program, thread: &Thread, widths: &[u32
     for (object, bytes) in shared(program) {
         let name = |at: usize| &thread.regs[at].name;
         place(out, object, bytes, "one");
-        let window = name(first + objects + object);
+        // An address in shared memory has 32 or 64 bits, as the instructions of the thread want it.
+        let (window, bits) = (name(first + objects + object), widths[first + objects + object]);
+        let generic = name(first + object);
         let _ = writeln!(
             out,
-            "    cvt.u64.u32 {window}, one;\n    cvta.shared.u64 {}, {window};",
-            name(first + object)
+            "    cvt.u{bits}.u32 {window}, one;\n    cvt.u64.u32 wide, one;\n    cvta.shared.u64 {generic}, wide;"
         );
     }
 }
@@ -278,14 +319,15 @@ fn addressed(program: &Program, thread: &Thread) -> Thread {
         let number = first + window + program.symbols[symbol].object.index();
         Reg(u16::try_from(number).expect("programs have at most some hundred registers and objects"))
     };
+    let replace = |base: &mut Operand, space| {
+        if let Operand::Address(symbol) = base {
+            *base = Operand::Reg(register(symbol.index(), space));
+        }
+    };
     for instr in &mut next.body {
-        let (Op::Load { addr, space, .. } | Op::Store { addr, space, .. } | Op::Rmw { addr, space, .. }) =
-            &mut instr.op
-        else {
-            continue;
-        };
-        if let Operand::Address(symbol) = addr.base {
-            *addr = Address { base: Operand::Reg(register(symbol.index(), *space)), offset: addr.offset };
+        addresses(&mut instr.op).into_iter().for_each(|(addr, space, _)| replace(&mut addr.base, space));
+        if let Op::Mapa { shared, src, .. } = &mut instr.op {
+            replace(src, if *shared { Space::SharedCta } else { Space::Generic });
         }
     }
     next

@@ -24,6 +24,11 @@ const PROBE: &str = "moire \"probe\"\n.global .b32 x;\n.global .b32 y;\n\
     ld.relaxed.gpu.global.u32 r0, [y]; }\n\
     P1 (gpu 0, cta 1) { red.relaxed.gpu.global.add.u32 [x], 2; }\n";
 
+/// See [`PROBE`].
+pub(crate) fn probe() -> Program {
+    parse(PROBE, Format::Native).expect("the probe is a program")
+}
+
 /// Settings of a lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -142,8 +147,7 @@ impl<D: Device> Lane<D> {
     /// # Errors
     /// It does not answer the probe.
     pub fn new(device: D, lock: Option<Locked>, settings: Settings, now_ms: u64) -> Result<Self, LaneError> {
-        let probe = parse(PROBE, Format::Native).expect("the probe is a program");
-        let mut lane = Self { device, lock, settings, probe, launched: 0 };
+        let mut lane = Self { device, lock, settings, probe: probe(), launched: 0 };
         lane.probed(now_ms)?;
         Ok(lane)
     }

@@ -1,7 +1,8 @@
 //! The stand-in for a missing device: runs a program instance by instance, its threads interleaved one instruction at a time
 //! in an order drawn from the seed.
 //!
-//! Contract: every instruction that the lane takes is executed, so its outcomes are those of an interleaving. They are
+//! Contract: every instruction that the lane takes is executed, so its outcomes are those of an interleaving, in which a copy
+//! is complete at once. They are
 //! sequentially consistent, so every shipped model allows them and it finds no bug. It exists for
 //! its interface and bookkeeping, which are those of a device. One that lies ([`StandIn::lying`]) is a bug on purpose: with it
 //! the way of an outcome that no model allows is tried, from the device to the finding.
@@ -9,12 +10,13 @@
 use crate::device::{Batch, Device, DeviceError, Identity, STAND_IN, Samples};
 use crate::histogram::{Histogram, Seen};
 use crate::strategy::draw;
-use crate::takes::{copies, observed, seen};
+use crate::takes::{compared, copies, observed};
 use moire_program::ir::{
-    Address, AluOp, AtomOp, CmpOp, Instr, Op, Operand, Program, Reg, Space, ThreadId, Ty,
+    Address, AluOp, AsyncCopy, AtomOp, BulkCopy, BulkDone, BulkEnd, CmpOp, Instr, Mbarrier, MbarrierOp,
+    Multicast, Op, Operand, Program, Reg, RemoteOrder, Space, SymbolId, ThreadId, Ty,
 };
-use moire_program::{jump_op, unit_op};
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// The stand-in for a device.
 #[derive(Debug)]
@@ -71,18 +73,18 @@ impl Device for StandIn {
         &self.identity
     }
     fn run(&mut self, batch: &Batch<'_>) -> Result<Samples, DeviceError> {
-        let mut histogram = Histogram::default();
+        let mut raw = Histogram::default();
         let mut state = batch.seed;
         for _ in 0..batch.strategy.instances().min(self.instances_max) {
             let mut instance = Instance::new(batch.program);
             let end = instance.run(&mut state);
             let end = end.ok_or_else(|| DeviceError::Failed {
                 call: "the stand-in",
-                why: "an access outside its object, or a hang".to_owned(),
+                why: "an access outside its object, an mbarrier that is none, or a hang".to_owned(),
             })?;
-            histogram.add(self.told(batch.program, end, &mut state));
+            raw.add(self.told(batch.program, end, &mut state));
         }
-        Ok(histogram)
+        Ok(compared(batch.program, raw))
     }
 }
 
@@ -93,6 +95,32 @@ struct Instance<'p> {
     memory: Vec<Vec<u8>>,
     regs: Vec<Vec<u128>>,
     at: Vec<usize>,
+    /// The mbarriers, by copy of memory and offset there.
+    mbarriers: BTreeMap<(usize, usize), Phase>,
+}
+
+/// Most instructions of one instance; a program that is known to end needs fewer, if no thread is forgotten.
+const MAX_STEPS: u32 = 100_000;
+
+/// An mbarrier.
+#[derive(Clone, Copy, Debug, Default)]
+struct Phase {
+    expected: i128,
+    /// Arrivals that are missing.
+    pending: i128,
+    /// Bytes that are announced and not complete.
+    bytes: i128,
+    number: u128,
+}
+
+impl Phase {
+    fn count(&mut self, arrivals: i128, bytes: i128) {
+        self.pending -= arrivals;
+        self.bytes += bytes;
+        if self.pending == 0 && self.bytes == 0 {
+            *self = Self { pending: self.expected, number: self.number + 1, ..*self };
+        }
+    }
 }
 
 impl<'p> Instance<'p> {
@@ -107,12 +135,15 @@ impl<'p> Instance<'p> {
             copies,
             regs: program.threads.iter().map(|t| vec![0; t.regs.len()]).collect(),
             at: vec![0; program.threads.len()],
+            mbarriers: BTreeMap::new(),
         }
     }
 
-    /// `None`: an access outside its object, or threads that wait for each other for ever.
+    /// `None`: an access outside its object, an mbarrier that is none, or threads that wait for each other for ever.
     fn run(&mut self, state: &mut u64) -> Option<Seen> {
+        let mut left = MAX_STEPS;
         loop {
+            left = left.checked_sub(1)?;
             let going = |t: &usize| self.at[*t] < self.program.threads[*t].body.len();
             if !(0..self.at.len()).any(|t| going(&t)) {
                 break;
@@ -120,17 +151,24 @@ impl<'p> Instance<'p> {
             let ready: Vec<usize> = (0..self.at.len()).filter(|t| going(t) && !self.waits(*t)).collect();
             let among = u64::try_from(ready.len()).ok().filter(|n| *n > 0)?;
             let t = ready[usize::try_from(draw(state) % among).ok()?];
-            self.step(t)?;
+            let at = self.at[t];
             self.at[t] += 1;
+            self.step(t, &self.program.threads[t].body[at])?;
         }
         let all = observed(self.program);
         let regs = all.iter().map(|(t, r)| self.regs[t.index()][r.index()]);
-        Some(seen(self.program, regs, self.memory.clone()))
+        Some(Seen { regs: regs.collect(), memory: self.memory.clone() })
     }
 
-    /// Whether a thread is at a barrier to which another one of its CTA has not come.
+    /// Whether a thread is at a barrier to which another one of its CTA, or its cluster, has not come. Nothing leads around a
+    /// barrier, so where a thread is says how many it has behind it.
     fn waits(&self, t: usize) -> bool {
         let threads = &self.program.threads;
+        let arrives = |i: &Instr| matches!(i.op, Op::ClusterArrive { .. });
+        let arrived = |u: usize| threads[u].body[..self.at[u]].iter().filter(|i| arrives(i)).count();
+        if threads[t].body[self.at[t]].op == Op::ClusterWait {
+            return (0..threads.len()).any(|u| arrived(u) < arrived(t));
+        }
         let is_barrier = |i: &Instr| matches!(i.op, Op::Bar { .. });
         let behind = |u: usize| threads[u].body[..self.at[u]].iter().filter(|i| is_barrier(i)).count();
         let stands = |u: usize| threads[u].body.get(self.at[u]).is_some_and(is_barrier);
@@ -139,9 +177,7 @@ impl<'p> Instance<'p> {
         stands(t) && mates.map(come).any(|others| others <= behind(t))
     }
 
-    fn step(&mut self, t: usize) -> Option<()> {
-        let program = self.program;
-        let instr = &program.threads[t].body[self.at[t]];
+    fn step(&mut self, t: usize, instr: &Instr) -> Option<()> {
         if instr.guard.is_some_and(|g| (self.regs[t][g.reg.index()] != 0) == g.negated) {
             return Some(());
         }
@@ -182,17 +218,20 @@ impl<'p> Instance<'p> {
             }
             // One thread after the other: a fence has nothing to order, and who leaves a barrier has waited.
             Op::Fence { .. } | Op::Bar { .. } => {}
-            // The device is given none of these (`takes`).
-            Op::Mapa { .. } | Op::Mbarrier(_) | Op::WarpSync { .. } => {}
             Op::ClusterArrive { .. } | Op::ClusterWait => {}
-            Op::MultimemLoad { .. }
-            | Op::MultimemStore { .. }
-            | Op::MultimemRed { .. }
-            | Op::Tile(_)
-            | Op::Control(_) => {}
             Op::ProxyFence(_) | Op::MbarrierInitFence | Op::ProxyOrder(_) => {}
-            unit_op!() | jump_op!() => {}
-            Op::Book(_) => {}
+            Op::Mapa { dst, src, rank, .. } => {
+                let (Operand::Address(symbol), Operand::Imm(rank)) = (src, rank) else { return None };
+                self.regs[t][dst.index()] = mapped(*symbol, u16::try_from(*rank).ok()?);
+            }
+            Op::Mbarrier(mbarrier) => self.mbarrier(t, mbarrier)?,
+            Op::AsyncCopy(copy) => self.copy(t, copy)?,
+            Op::Bra { target } => self.at[t] = *target,
+            Op::Exit => self.at[t] = self.program.threads[t].body.len(),
+            // The device is given none of these (`takes`).
+            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => return None,
+            Op::Tcgen05(_) | Op::Wgmma(_) | Op::Tile(_) | Op::Control(_) | Op::Book(_) => return None,
+            Op::WarpSync { .. } => return None,
         }
         Some(())
     }
@@ -207,15 +246,115 @@ impl<'p> Instance<'p> {
         if ty == Ty::Pred { u128::from(all != 0) } else { all & mask(ty) }
     }
 
+    /// An mbarrier instruction (PTX ISA 9.7.13.15).
+    fn mbarrier(&mut self, t: usize, mbarrier: &Mbarrier) -> Option<()> {
+        let at = self.place(t, &mbarrier.addr, None)?;
+        let number = |operand: &Operand| number(Ty::U(32), self.value(t, operand, Ty::U(32)));
+        match &mbarrier.op {
+            MbarrierOp::Init { count } => {
+                let expected = number(count);
+                self.mbarriers.insert(at, Phase { expected, pending: expected, ..Phase::default() });
+            }
+            MbarrierOp::Inval => self.mbarriers.remove(&at).map(|_| ())?,
+            MbarrierOp::Arrive(arrive) => {
+                let (count, bytes) =
+                    (arrive.count.as_ref().map_or(1, number), arrive.tx.as_ref().map_or(0, number));
+                let phase = self.mbarriers.get_mut(&at)?;
+                let was = phase.number;
+                phase.expected -= if arrive.drop { count } else { 0 };
+                phase.count(count, bytes);
+                arrive.dst.into_iter().for_each(|dst| self.regs[t][dst.index()] = was);
+            }
+            MbarrierOp::ExpectTx { bytes, .. } => {
+                let bytes = number(bytes);
+                self.mbarriers.get_mut(&at)?.count(0, bytes);
+            }
+            MbarrierOp::CompleteTx { bytes, .. } => {
+                let bytes = number(bytes);
+                self.mbarriers.get_mut(&at)?.count(0, -bytes);
+            }
+            MbarrierOp::Wait(wait) => {
+                let asked = self.value(t, &wait.phase, Ty::U(64));
+                let number = self.mbarriers.get(&at)?.number;
+                let over = if wait.parity { number & 1 != asked & 1 } else { number > asked };
+                self.regs[t][wait.dst.index()] = u128::from(over);
+            }
+        }
+        Some(())
+    }
+
+    /// An asynchronous copy, which is complete at once.
+    fn copy(&mut self, t: usize, copy: &AsyncCopy) -> Option<()> {
+        match copy {
+            AsyncCopy::Small(c) => self.moved(t, (&c.dst, None), &c.src, c.bytes.into())?,
+            AsyncCopy::Arrive { noinc, addr, .. } => {
+                let at = self.place(t, addr, None)?;
+                self.mbarriers.get_mut(&at)?.count(i128::from(*noinc), 0);
+            }
+            AsyncCopy::Bulk(c) => self.bulk(t, c)?,
+            AsyncCopy::Remote(r) => {
+                let RemoteOrder::Mbarrier(mbarrier) = &r.order else { return None };
+                for (k, source) in r.src.iter().enumerate() {
+                    let (old, value) = (self.read(t, &r.addr, r.ty, k)?, self.value(t, source, r.ty));
+                    let value = r.op.map_or(value, |op| atomic(op, r.ty, old, value, 0));
+                    self.write(t, &r.addr, r.ty, k, value)?;
+                }
+                let (at, bytes) = (self.place(t, mbarrier, None)?, i128::from(r.ty.bytes()));
+                self.mbarriers.get_mut(&at)?.count(0, -bytes * i128::try_from(r.src.len()).ok()?);
+            }
+            // Complete as they are, copies have no groups to wait for.
+            AsyncCopy::Prefetch(_) | AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll => {}
+            AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. } => {}
+        }
+        Some(())
+    }
+
+    /// A bulk copy, into each CTA of its mask.
+    fn bulk(&mut self, t: usize, copy: &BulkCopy) -> Option<()> {
+        let BulkEnd::Bytes { addr: dst, .. } = &copy.dst else { return None };
+        let BulkEnd::Bytes { addr: src, .. } = &copy.src else { return None };
+        let Some(Operand::Imm(bytes)) = copy.bytes else { return None };
+        let mask =
+            if let Some(Multicast { mask: Operand::Imm(mask), .. }) = copy.multicast { mask } else { 0 };
+        let ctas: Vec<Option<u16>> = match copy.multicast {
+            Some(_) => (0..16).filter(|cta| mask >> cta & 1 == 1).map(Some).collect(),
+            None => vec![None],
+        };
+        for cta in ctas {
+            self.moved(t, (dst, cta), src, usize::try_from(bytes).ok()?)?;
+            if let BulkDone::Mbarrier(mbarrier) = &copy.done {
+                let at = self.place(t, mbarrier, cta)?;
+                self.mbarriers.get_mut(&at)?.count(0, -bytes);
+            }
+        }
+        Some(())
+    }
+
+    fn moved(&mut self, t: usize, to: (&Address, Option<u16>), src: &Address, bytes: usize) -> Option<()> {
+        let ((from, at), (to, start)) = (self.place(t, src, None)?, self.place(t, to.0, to.1)?);
+        let content = self.memory[from].get(at..at + bytes)?.to_vec();
+        self.memory[to].get_mut(start..start + bytes)?.copy_from_slice(&content);
+        Some(())
+    }
+
+    /// The copy of memory that an address is in, and the offset there; `cta`: of this CTA instead of that of the thread.
+    fn place(&self, t: usize, addr: &Address, cta: Option<u16>) -> Option<(usize, usize)> {
+        let own = cta.unwrap_or(self.program.threads[t].place.cta);
+        let (symbol, cta) = match addr.base {
+            Operand::Address(symbol) => (symbol, own),
+            Operand::Reg(reg) => of_mapped(self.regs[t][reg.index()])?,
+            Operand::Imm(_) => return None,
+        };
+        let object = self.program.symbols.get(symbol.index())?.object.index();
+        let is = |(n, of): &(usize, Option<u16>)| *n == object && of.is_none_or(|of| of == cta);
+        Some((self.copies.iter().position(is)?, usize::try_from(addr.offset).ok()?))
+    }
+
     /// The bytes of element `k` of an access.
     fn bytes(&mut self, t: usize, addr: &Address, ty: Ty, k: usize) -> Option<&mut [u8]> {
-        let Operand::Address(symbol) = addr.base else { return None };
-        let object = self.program.symbols.get(symbol.index())?.object.index();
-        let cta = self.program.threads[t].place.cta;
-        let own = |(n, of): &(usize, Option<u16>)| *n == object && of.is_none_or(|of| of == cta);
-        let copy = self.copies.iter().position(own)?;
+        let (copy, start) = self.place(t, addr, None)?;
         let width = ty.bytes() as usize;
-        let from = usize::try_from(addr.offset).ok()? + k * width;
+        let from = start + k * width;
         self.memory.get_mut(copy)?.get_mut(from..from + width)
     }
     fn read(&mut self, t: usize, addr: &Address, ty: Ty, k: usize) -> Option<u128> {
@@ -233,6 +372,16 @@ impl<'p> Instance<'p> {
         bytes.copy_from_slice(&value.to_le_bytes()[..bytes.len()]);
         Some(())
     }
+}
+
+/// What a register has of an address that `mapa` made.
+fn mapped(symbol: SymbolId, cta: u16) -> u128 {
+    1 << 64 | u128::from(cta) << 16 | u128::from(symbol.0)
+}
+
+fn of_mapped(value: u128) -> Option<(SymbolId, u16)> {
+    let halves = u32::try_from(value.checked_sub(1 << 64)?).ok()?;
+    Some((SymbolId(u16::try_from(halves & 0xffff).ok()?), u16::try_from(halves >> 16).ok()?))
 }
 
 fn mask(ty: Ty) -> u128 {

@@ -1,17 +1,19 @@
 //! The programs that the lane takes, and the registers that it observes.
 //!
 //! Contract: a program is taken only if its kernel means what its text says: threads of one grid of one device, each in its
-//! own warp, that run straight through, with accesses to global memory and to the shared memory of their CTA. CTAs of one
-//! cluster are launched as one where `.cluster` reaches from one to another. Everything else is refused by name.
+//! own warp, with accesses to global memory and to the shared memory of their CTA, mbarriers there, and asynchronous copies
+//! between the two. CTAs of one cluster are launched as one where something reaches from one to another. Everything else is
+//! refused by name.
 //!
-//! No program that is taken hangs. Barriers are the only instructions that wait, and the threads of a CTA have the same ones
-//! in the same order, without guards.
+//! A program without mbarriers and branches does not hang: the threads of a CTA have the same barriers in the same order,
+//! and nothing leads around one. Another one may ([`may_hang`]); who gives it to a device knows first that it does not.
 
-use crate::histogram::Seen;
+use crate::histogram::{Histogram, Seen};
+use crate::reach::{Unknown, copies_bytes, is_known, is_multicast, ranges};
 use moire_program::Refusal;
 use moire_program::ir::{
-    AluOp, AtomOp, BarKind, Object, Op, Operand, Program, Proxy, Reg, RegInit, Scope, Space, Thread,
-    ThreadId, Ty,
+    AluOp, AtomOp, BarKind, LoadOrder, Mbarrier, MbarrierOp, Object, Op, Operand, Program, Proxy, ProxyFence,
+    ProxyOrder, Reg, RegInit, Scope, Space, StoreOrder, Thread, ThreadId, Ty,
 };
 use moire_program::jump_op;
 use moire_program::validate::classes;
@@ -19,6 +21,8 @@ use std::collections::BTreeSet;
 
 /// Most CTAs of a program, and most warps of a CTA.
 const MAX_WIDTH: u16 = 8;
+/// The same, as ranks of `mapa`.
+const CTAS: i128 = 8;
 /// Most bytes of an object.
 const MAX_OBJECT_BYTES: u32 = 64;
 /// The barriers that programs may use; the kernel uses the one behind them itself.
@@ -49,7 +53,7 @@ pub fn takes(program: &Program) -> Result<(), Refusal> {
             return refused("threads outside one grid of one device");
         }
         if reaches(program, thread) && clustered(program).is_none() {
-            return refused("`.cluster` across CTAs, where not all CTAs are one cluster");
+            return refused("what reaches across CTAs, where not all CTAs are one cluster");
         }
         if p.cta >= MAX_WIDTH || p.warp >= MAX_WIDTH {
             return refused("more than eight CTAs, or warps of one");
@@ -67,10 +71,70 @@ pub fn takes(program: &Program) -> Result<(), Refusal> {
         if !barriers(mate).eq(barriers(thread)) {
             return refused("threads of a CTA with different barriers");
         }
-        if thread.body.iter().any(|i| matches!(i.op, Op::Bar { .. }) && i.guard.is_some()) {
+        if thread.body.iter().any(|i| is_barrier(&i.op) && i.guard.is_some()) {
             return refused("barriers with a guard");
         }
-        thread.body.iter().try_for_each(|i| operation(&i.op).and(within(program, &i.op)))?;
+        thread.body.iter().try_for_each(|i| operation(thread, &i.op).and(within(program, thread, &i.op)))?;
+        branches(program, thread)?;
+    }
+    clusters(program, &places)
+}
+
+/// Checks barriers of clusters. The end of the kernel is one, too, so each arrival is waited for before it.
+fn clusters(program: &Program, places: &BTreeSet<(u16, u16)>) -> Result<(), Refusal> {
+    let waits = |t: &Thread| -> Vec<bool> {
+        t.body.iter().filter(|i| is_of_cluster(&i.op)).map(|i| i.op == Op::ClusterWait).collect()
+    };
+    let all: Vec<Vec<bool>> = program.threads.iter().map(waits).collect();
+    if all.iter().all(Vec::is_empty) {
+        return Ok(());
+    }
+    let pairs = |waits: &Vec<bool>| waits.chunks(2).all(|pair| pair == [false, true]);
+    if !all.iter().all(pairs) || all.iter().any(|waits| waits.len() != all[0].len()) {
+        return Err(not_run("barriers of clusters at which not all threads arrive and wait in turns"));
+    }
+    match full(program, places) {
+        true => Ok(()),
+        false => Err(not_run("barriers of clusters whose CTAs have threads of their own number")),
+    }
+}
+
+/// Whether a program may hang, or never end, by what its text says alone.
+pub fn may_hang(program: &Program) -> bool {
+    let waits =
+        |op: &Op| matches!(op, Op::Mbarrier(Mbarrier { op: MbarrierOp::Wait(_), .. }) | Op::Bra { .. });
+    program.threads.iter().flat_map(|t| &t.body).any(|i| waits(&i.op))
+}
+
+fn is_of_cluster(op: &Op) -> bool {
+    matches!(op, Op::ClusterArrive { .. } | Op::ClusterWait)
+}
+
+/// Whether all threads of a CTA, or all of a cluster, have to come to it.
+fn is_barrier(op: &Op) -> bool {
+    matches!(op, Op::Bar { .. }) || is_of_cluster(op)
+}
+
+/// Whether each warp of each CTA plays a thread.
+fn full(program: &Program, places: &BTreeSet<(u16, u16)>) -> bool {
+    let most = |of: fn(&(u16, u16)) -> u16| places.iter().map(of).max().map_or(0, |n| usize::from(n) + 1);
+    places.len() == program.threads.len() && places.len() == most(|p| p.0) * most(|p| p.1)
+}
+
+/// Checks where branches lead. The lanes of a warp are other instances: of a barrier all of them must come to the same. A
+/// loop may wait for another thread, so that one must be running: only CTAs of one cluster surely are.
+fn branches(program: &Program, thread: &Thread) -> Result<(), Refusal> {
+    let first = &program.threads[0].place;
+    let alone = program.threads.iter().all(|t| t.place.same_cta(first));
+    for (at, instr) in thread.body.iter().enumerate() {
+        let Op::Bra { target } = instr.op else { continue };
+        let (from, to) = (at.min(target), at.max(target));
+        if thread.body[from..to].iter().any(|i| is_barrier(&i.op)) {
+            return Err(not_run("branches around barriers"));
+        }
+        if target <= at && !alone && clustered(program).is_none() {
+            return Err(not_run("loops of CTAs that may not run at once"));
+        }
     }
     Ok(())
 }
@@ -94,15 +158,16 @@ fn objects(program: &Program) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether `.cluster` of a thread reaches a thread of another CTA.
+/// Whether an instruction of a thread reaches a thread of another CTA of its cluster.
 fn reaches(program: &Program, thread: &Thread) -> bool {
     let other =
         |t: &Thread| thread.place.includes(Scope::Cluster, &t.place) && !thread.place.same_cta(&t.place);
-    program.threads.iter().any(other)
-        && thread.body.iter().any(|i| i.op.clone().scope_mut() == Some(&mut Scope::Cluster))
+    let far = |op: &Op| matches!(op, Op::Mapa { .. }) || is_of_cluster(op) || is_multicast(op);
+    let scope = |op: &Op| op.clone().scope_mut() == Some(&mut Scope::Cluster);
+    program.threads.iter().any(other) && thread.body.iter().any(|i| far(&i.op) || scope(&i.op))
 }
 
-/// The number of CTAs, if they are numbered from 0 on and are one cluster, whose scope some thread uses.
+/// The number of CTAs, if they are numbered from 0 on and are one cluster, across which some thread reaches.
 pub(crate) fn clustered(program: &Program) -> Option<u32> {
     let first = &program.threads.first()?.place;
     let ctas: BTreeSet<u16> = program.threads.iter().map(|t| t.place.cta).collect();
@@ -117,7 +182,7 @@ fn barriers(thread: &Thread) -> impl Iterator<Item = &Operand> {
     thread.body.iter().filter_map(|i| if let Op::Bar { id, .. } = &i.op { Some(id) } else { None })
 }
 
-fn operation(op: &Op) -> Result<(), Refusal> {
+fn operation(thread: &Thread, op: &Op) -> Result<(), Refusal> {
     let unless = |is: bool, what| if is { Ok(()) } else { Err(not_run(what)) };
     let memory = |ty: &Ty| {
         let is =
@@ -130,7 +195,7 @@ fn operation(op: &Op) -> Result<(), Refusal> {
         let wide = matches!((ty, operand), (Ty::B(128), Operand::Imm(_)));
         unless(!wide, "immediates of 128 bits").and(value(operand))
     };
-    let address = |base: &Operand| unless(matches!(base, Operand::Address(_)), "computed addresses");
+    let address = |base: &Operand| unless(is_known(thread, base), "computed addresses");
     let other =
         Err(not_run("instructions other than loads, stores, atomics, fences, barriers and arithmetic"));
     match op {
@@ -138,6 +203,9 @@ fn operation(op: &Op) -> Result<(), Refusal> {
         Op::Mov { ty, src, .. } => memory(ty).and(of(ty, src)),
         Op::Alu { op, ty, a, b, .. } => memory(ty).and(value(a)).and(value(b)).and(defined(*op, *ty, b)),
         Op::Setp { ty, a, b, .. } | Op::Selp { ty, a, b, .. } => memory(ty).and(of(ty, a)).and(of(ty, b)),
+        Op::Load { order: LoadOrder::MmioAcquire, .. } | Op::Store { order: StoreOrder::MmioRelease, .. } => {
+            Err(not_run("`.mmio` with `.acquire` or `.release`"))
+        }
         Op::Load { proxy: Proxy::Generic, ty, addr, .. } => memory(ty).and(address(&addr.base)),
         Op::Store { proxy: Proxy::Generic, ty, addr, src, .. } => {
             memory(ty).and(address(&addr.base)).and(src.iter().try_for_each(|s| of(ty, s)))
@@ -152,18 +220,25 @@ fn operation(op: &Op) -> Result<(), Refusal> {
         Op::Fence { .. } => Ok(()),
         Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } => Err(not_run("other proxies")),
         Op::Tcgen05(_) => Err(not_run("tcgen05 instructions, which need a device of the sm_100 class")),
-        Op::Mapa { .. } => Err(not_run("`mapa`")),
-        Op::Mbarrier(_) | Op::MbarrierInitFence => Err(not_run("mbarriers")),
-        Op::ClusterArrive { .. } | Op::ClusterWait => Err(not_run("barriers of clusters")),
+        Op::Mapa { src: Operand::Address(_), rank: Operand::Imm(0..CTAS), .. } => Ok(()),
+        Op::Mapa { .. } => Err(not_run("`mapa` of what is computed")),
+        Op::Mbarrier(mbarrier) => {
+            address(&mbarrier.addr.base).and(mbarrier.operands().iter().try_for_each(value))
+        }
+        Op::MbarrierInitFence | Op::ClusterArrive { .. } | Op::ClusterWait => Ok(()),
         Op::WarpSync { .. } => Err(not_run("`bar.warp.sync`")),
         Op::MultimemLoad { .. }
         | Op::MultimemStore { .. }
         | Op::MultimemRed { .. }
         | Op::Tile(_)
         | Op::Control(_) => other,
-        Op::ProxyFence(_) | Op::ProxyOrder(_) => Err(not_run("fences of proxies")),
-        Op::AsyncCopy(_) => Err(not_run("asynchronous copies")),
-        jump_op!() => Err(not_run("branches")),
+        Op::ProxyFence(kinds) => {
+            unless(kinds.as_slice() == [ProxyFence::Of(Proxy::Async)], "fences of other proxies")
+        }
+        Op::ProxyOrder(ProxyOrder::AsyncSpace(_)) => Ok(()),
+        Op::ProxyOrder(_) => Err(not_run("fences of proxies in one direction, and of tensor maps")),
+        Op::AsyncCopy(copy) => copies_bytes(thread, copy),
+        jump_op!() => Ok(()),
         Op::Wgmma(_) => other,
         Op::Book(_) => other,
     }
@@ -184,22 +259,17 @@ fn defined(op: AluOp, ty: Ty, b: &Operand) -> Result<(), Refusal> {
     }
 }
 
-/// Whether an access stays within its object and is aligned; another one ends the launch, or reaches the object of another
-/// instance.
-fn within(program: &Program, op: &Op) -> Result<(), Refusal> {
-    let elements = if let Op::Load { dst, .. } = op { dst.len() } else { 1 };
-    let elements = if let Op::Store { src, .. } = op { src.len() } else { elements };
-    let (Op::Load { addr, ty, .. } | Op::Store { addr, ty, .. } | Op::Rmw { addr, ty, .. }) = op else {
-        return Ok(());
-    };
-    let Operand::Address(symbol) = addr.base else { return Ok(()) };
-    let bytes = i64::from(ty.bytes()) * i64::try_from(elements).unwrap_or(i64::MAX / 128);
-    let (from, object) =
-        (i64::from(addr.offset), &program.objects[program.symbols[symbol.index()].object.index()]);
-    match from >= 0 && from % bytes == 0 && from + bytes <= i64::from(object.bytes) {
-        true => Ok(()),
-        false => Err(not_run("accesses that are not aligned, or leave their object")),
+/// Whether what an instruction reaches stays within its objects and is aligned; another one ends the launch, or reaches the
+/// object of another instance.
+fn within(program: &Program, thread: &Thread, op: &Op) -> Result<(), Refusal> {
+    for (symbol, from, bytes) in ranges(thread, op) {
+        let object = &program.objects[program.symbols[symbol.index()].object.index()];
+        let aligned = bytes > 0 && from % bytes.min(16) == 0;
+        if from < 0 || !aligned || from.saturating_add(bytes) > i64::from(object.bytes) {
+            return Err(not_run("accesses that are not aligned, or leave their object"));
+        }
     }
+    Ok(())
 }
 
 /// All memory of a program, as engines list it: objects by number, those of shared memory once for each CTA, in the order of
@@ -233,11 +303,34 @@ pub fn observed(program: &Program) -> Vec<(ThreadId, Reg)> {
 }
 
 /// An outcome as it is compared: each observed register cut to the width that the kernel declares for it. Engines extend the
-/// sign of what they load to 64 bits, and a register of a device has as many bits as it has.
+/// sign of what they load to 64 bits, and a register of a device has as many bits as it has. What engines have no values of
+/// is zero, and so are mbarriers.
 pub fn seen(program: &Program, regs: impl IntoIterator<Item = u128>, memory: Vec<Vec<u8>>) -> Seen {
     // `takes` refuses a thread without classes.
     let all: Vec<Vec<u32>> = program.threads.iter().map(|t| classes(t).unwrap_or_default()).collect();
-    let bits = |(t, r): (ThreadId, Reg)| all[t.index()].get(r.index()).copied().unwrap_or(64);
-    let cut = |(value, of): (u128, (ThreadId, Reg))| value & (u128::MAX >> (128 - bits(of).clamp(1, 128)));
-    Seen { regs: regs.into_iter().zip(observed(program)).map(cut).collect(), memory }
+    let unknown = Unknown::of(program);
+    let bits = |(t, r): (ThreadId, Reg)| match unknown.register(t.index(), r) {
+        true => 0,
+        false => all[t.index()].get(r.index()).copied().unwrap_or(64).clamp(1, 128),
+    };
+    let cut =
+        |(value, of): (u128, (ThreadId, Reg))| value & u128::MAX.checked_shr(128 - bits(of)).unwrap_or(0);
+    let compared =
+        |((object, _), bytes): ((usize, Option<u16>), Vec<u8>)| match unknown.object(program, object) {
+            true => vec![0; bytes.len()],
+            false => bytes,
+        };
+    Seen {
+        regs: regs.into_iter().zip(observed(program)).map(cut).collect(),
+        memory: copies(program).into_iter().zip(memory).map(compared).collect(),
+    }
+}
+
+/// Outcomes as they are compared, each with its count.
+pub(crate) fn compared(program: &Program, raw: Histogram) -> Histogram {
+    let mut out = Histogram::default();
+    for (end, n) in raw.0 {
+        out.merge(Histogram([(seen(program, end.regs, end.memory), n)].into()));
+    }
+    out
 }

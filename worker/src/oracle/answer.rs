@@ -49,10 +49,21 @@ impl Answer {
         Answer { leaves, outcomes, undefined, cut }
     }
 
+    /// Whether some execution waits for ever.
+    pub(super) fn hangs(&self) -> bool {
+        self.leaves.values().any(|l| l.kind == LeafKind::Blocked)
+    }
+
+    /// Whether some execution uses an object outside its life, or breaks a documented precondition.
+    pub(super) fn misuses(&self) -> bool {
+        let wrong = [Verdict::Lifetime, Verdict::Protocol];
+        self.leaves.values().flat_map(|l| &l.flags).any(|f| wrong.contains(&flag_verdict(f)))
+    }
+
     /// The words of all verdicts, joined by `+`.
     pub(super) fn verdict(&self) -> String {
         let mut words = BTreeSet::new();
-        if self.leaves.values().any(|l| l.kind == LeafKind::Blocked) {
+        if self.hangs() {
             words.insert("hang");
         }
         let raised = self.leaves.values().flat_map(|l| &l.flags).map(|f| flag_verdict(f).word());

@@ -1,39 +1,36 @@
 //! `moire gpu`: runs litmus programs on a device many times and compares the outcomes with those the model allows.
 //!
-//! Contract: every launch is a process of its own that is killed when it takes too long, so a device that hangs takes
-//! nothing with it. The child prints a record of its launch ([`moire_gpu::Recorder`]) and the parent reads it back, so a
-//! launch of something else is an error. The outcomes that are allowed come from a complete exploration; without one the
+//! Contract: every program runs in a process of its own that is killed when it takes too long, so a device that hangs takes
+//! nothing with it. The child prints a record of its launches ([`moire_gpu::Recorder`]) and the parent reads it
+//! back, so a launch of something else is an error. The outcomes that are allowed come from a complete exploration; without one the
 //! program is not judged.
 
-use crate::device::{LOCKS, LYING, STAND_IN};
+use crate::device::{LOCKS, LYING, STAND_IN, opened};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use moire_console::exit;
 use moire_console::input::parse_program;
 use moire_console::streams::StreamName;
-use moire_coordinator::clock::unix_ms;
 use moire_coordinator::many;
-use moire_execution::leaf::Outcome;
+use moire_execution::leaf::{LeafKind, Outcome};
 use moire_explore::judge::{Verdict as Judged, flag_verdict};
 use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
 use moire_generate::{Profile, Stream};
 use moire_gpu::{
-    Batch, Device, DeviceError, Histogram, Identity, Lane, LaneError, Locked, Recorder, Replayer, Request,
-    Sampled, Samples, Seen, Settings, StandIn, Strategy, Verdict, copies, judge, kernel, observed, seen,
-    takes,
+    Device, Histogram, LaneError, Request, Sampled, Seen, StandIn, Verdict, copies, judge, kernel, observed,
+    seen, takes,
 };
 use moire_program::ir::Program;
 use moire_program::text::print;
-use moire_toolchain::run::{Limits as RunLimits, run as run_process};
-use moire_worker::oracle::Oracles;
+use moire_worker::job::Cancel;
+use moire_worker::oracle::{Host, Oracles, Recorded};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{BufReader, BufWriter, LineWriter, Write};
+use std::io::{BufReader, LineWriter};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Args)]
@@ -80,38 +77,19 @@ pub(crate) struct Gpu {
     /// Folder of the locks, one for each device
     #[arg(long, value_name = "DIR", default_value = LOCKS)]
     pub(crate) locks: PathBuf,
-    /// One launch, for a child process
-    #[arg(long, hide = true)]
-    pub(crate) launch: Option<String>,
-    /// A batch, for a child process of an oracle
+    /// A batch, for a child process
     #[arg(long, hide = true, value_name = "FILE")]
     pub(crate) batch: Option<PathBuf>,
 }
 
 /// Instances of the stand-in in one launch: they run one after the other.
-const STAND_IN_INSTANCES: u32 = 512;
-/// Instances of the stand-in in one launch of a batch.
-const BATCH_INSTANCES: u32 = 128;
+const STAND_IN_INSTANCES: u32 = 128;
 /// Time after which no program of a batch begins.
 const BATCH_BEGINS: Duration = Duration::from_secs(40);
-/// Longest launch, the start of its process and the assembling of its kernel included.
-const LAUNCH: Duration = Duration::from_secs(60);
-/// Longest record of one launch, in bytes.
-const RECORD_BYTES: usize = 16 << 20;
 /// Most unseen outcomes that are printed.
 const UNSEEN: usize = 4;
 
-/// One launch, as it is asked of a child.
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Launch {
-    strategy: Strategy,
-    seed: u64,
-}
-
 pub(crate) fn run(args: &Gpu) -> Result<u8> {
-    if let Some(launch) = &args.launch {
-        return child(args, launch);
-    }
     if let Some(file) = &args.batch {
         return batch(args, file);
     }
@@ -124,23 +102,7 @@ pub(crate) fn run(args: &Gpu) -> Result<u8> {
     if let Some(sampled) = args.replay.as_deref().map(histogram).transpose()?.flatten() {
         return again(args, &sampled);
     }
-    let device: Box<dyn Device> = match &args.replay {
-        Some(path) => {
-            let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-            Box::new(
-                Replayer::read(BufReader::new(file))
-                    .with_context(|| format!("reading {}", path.display()))?,
-            )
-        }
-        None => Box::new(Children::new(args)?),
-    };
-    match &args.record {
-        Some(path) => {
-            let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-            judged(args, Recorder::new(device, BufWriter::new(file))?)
-        }
-        None => judged(args, device),
-    }
+    judged(args)
 }
 
 /// The histogram of a finding, if that is what a file has.
@@ -193,47 +155,79 @@ fn told(name: &str, program: &Program, verdict: &Verdict, allowed: usize) -> u8 
     if is_allowed { exit::CLEAN } else { exit::FINDING }
 }
 
-/// Runs all programs and prints the verdict on each.
-fn judged(args: &Gpu, device: impl Device) -> Result<u8> {
-    let identity = device.identity().clone();
-    println!("{} {} ({}, driver {})", identity.name, identity.uuid, identity.target(), identity.driver);
-    let settings = Settings { probability: args.probability, launches: args.launches, seed: args.seed };
-    let lock = match args.replay {
-        Some(_) => None,
-        None => Some(Locked::take(&args.locks, &identity.uuid, unix_ms())?),
-    };
-    let mut lane = Lane::new(device, lock, settings, unix_ms())?;
-    let (mut forbidden, mut ran, mut left) = (0, 0, BTreeMap::new());
+/// Runs all programs, or reads what a record says of them, and prints the verdict on each.
+fn judged(args: &Gpu) -> Result<u8> {
+    let (mut left, mut all, mut failed) = (BTreeMap::new(), Vec::new(), 0_u64);
+    let mut request =
+        Request { probability: args.probability, launches: args.launches, ..Request::default() };
     let oracles = Oracles::new();
     for (name, program) in programs(args)? {
-        let allowed = match allowed(args, &oracles, &program) {
-            Ok(allowed) => allowed,
-            Err(why) => {
-                *left.entry(why.to_string()).or_insert(0_u64) += 1;
-                continue;
+        match allowed(args, &oracles, &program) {
+            Ok(allowed) => {
+                request.ask(&program, args.seed);
+                all.push((name, program, allowed));
             }
-        };
-        let histogram = match lane.run(&program, unix_ms()) {
-            Err(LaneError::Refused(why)) => {
-                *left.entry(why.to_string()).or_default() += 1;
-                continue;
+            Err(why) => *left.entry(why.to_string()).or_insert(0_u64) += 1,
+        }
+    }
+    let record = match &args.replay {
+        Some(path) => std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?,
+        None => {
+            let (record, became) = recorded(args, &request)?;
+            for (n, why) in became.into_iter().enumerate().rev().filter_map(|(n, b)| Some((n, b.err()?))) {
+                println!("{}: {why}", all.remove(n).0);
+                request.programs.remove(n);
+                failed += 1;
             }
-            ran => ran?,
-        };
-        ran += 1;
-        let verdict = judge(&histogram, &allowed);
-        forbidden += u64::from(!verdict.forbidden.is_empty());
-        told(&name, &program, &verdict, allowed.len());
+            record
+        }
+    };
+    let (identity, answers) = request.answers(&record)?;
+    println!("{} {} ({}, driver {})", identity.name, identity.uuid, identity.target(), identity.driver);
+    let (mut forbidden, mut ran) = (0, 0);
+    for ((name, program, allowed), answer) in all.iter().zip(answers) {
+        match answer {
+            Err(LaneError::Refused(why)) => *left.entry(why.to_string()).or_default() += 1,
+            answer => {
+                ran += 1;
+                let verdict = judge(&answer?, allowed);
+                forbidden += u64::from(!verdict.forbidden.is_empty());
+                told(name, program, &verdict, allowed.len());
+            }
+        }
     }
     for (why, n) in left {
         println!("{n} not run: {why}");
     }
     println!("{} run, {forbidden} with a forbidden outcome", many(ran, "program"));
     Ok(match (forbidden, ran) {
-        (0, 0) => exit::INCOMPLETE,
-        (0, _) => exit::CLEAN,
-        _ => exit::FINDING,
+        (1.., _) => exit::FINDING,
+        (_, 1..) if failed == 0 => exit::CLEAN,
+        _ => exit::INCOMPLETE,
     })
+}
+
+/// The record of the programs that ran, each in a process of its own, and what became of each. It goes to the file of
+/// `--record`, too.
+fn recorded(args: &Gpu, request: &Request) -> Result<(Vec<u8>, Vec<Result<(), String>>)> {
+    let device = if args.stand_in { STAND_IN } else { &args.device };
+    let host = opened(device, &args.locks)?;
+    let mut all = serde_json::to_vec(host.identity())?;
+    all.push(b'\n');
+    let mut became = Vec::new();
+    for asked in &request.programs {
+        let one = Request { programs: vec![asked.clone()], ..*request };
+        let Recorded { bytes, ended } = host.record(&one, &Cancel::new());
+        if ended.is_none() {
+            let named = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            all.extend_from_slice(&bytes[named..]);
+        }
+        became.push(ended.map_or(Ok(()), |why| Err(format!("its launch failed: {why}"))));
+    }
+    if let Some(path) = &args.record {
+        std::fs::write(path, &all).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok((all, became))
 }
 
 /// The programs of the command line: the files, and drawn programs that can run on a device.
@@ -268,10 +262,12 @@ fn allowed(args: &Gpu, oracles: &Oracles, program: &Program) -> Result<BTreeSet<
     takes(program)?;
     let model = oracles.model(&args.model)?;
     let limits = Limits { leaves: 100_000, ..Limits::default() };
-    let (mut allowed, mut meaningless) = (BTreeSet::new(), false);
+    let (mut allowed, mut meaningless, mut hangs) = (BTreeSet::new(), false, false);
     let summary = explore(program, &model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
         let facts = leaf.facts();
-        meaningless |= facts.flags.iter().any(|f| flag_verdict(f) == Judged::Undefined);
+        let wrong = [Judged::Undefined, Judged::Lifetime, Judged::Protocol];
+        meaningless |= facts.flags.iter().any(|f| wrong.contains(&flag_verdict(f)));
+        hangs |= facts.kind == LeafKind::Blocked;
         let memory = |o: &Outcome| {
             let bytes = copies(program).into_iter().map(|(n, _)| program.objects[n].bytes);
             o.memory.iter().zip(bytes).map(|(content, bytes)| content.bytes(bytes)).collect()
@@ -282,6 +278,7 @@ fn allowed(args: &Gpu, oracles: &Oracles, program: &Program) -> Result<BTreeSet<
     match summary.map_err(|abstained| anyhow!(abstained.reason))?.bounded {
         Some(bound) => bail!("not explored completely: {bound}"),
         None if meaningless => bail!("the model gives the program no meaning"),
+        None if hangs => bail!("it may hang"),
         None => Ok(allowed),
     }
 }
@@ -306,29 +303,11 @@ pub(crate) fn outcome(program: &Program, seen: &Seen) -> String {
     registers.chain(memory).collect::<Vec<_>>().join(", ")
 }
 
-/// Does one launch, or none, and prints its record.
-fn child(args: &Gpu, launch: &str) -> Result<u8> {
-    let mut record = Vec::new();
-    let mut device = Recorder::new(here(args, STAND_IN_INSTANCES)?, &mut record)?;
-    if !launch.is_empty() {
-        let launch: Launch = serde_json::from_str(launch).context("--launch")?;
-        let program = read(args.files.first().context("--launch wants a program")?)?;
-        let kernel = kernel(&program, &device.identity().target()).map_err(|e| anyhow!("{e}"))?;
-        let batch =
-            Batch { program: &program, kernel: &kernel, strategy: &launch.strategy, seed: launch.seed };
-        // A launch that failed is in the record.
-        let _ = device.run(&batch);
-    }
-    drop(device);
-    std::io::stdout().write_all(&record)?;
-    Ok(exit::CLEAN)
-}
-
-/// Runs a batch of an oracle, and prints its record line by line.
+/// Runs a batch, and prints its record line by line.
 fn batch(args: &Gpu, file: &Path) -> Result<u8> {
     let file = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
     let request: Request = serde_json::from_reader(BufReader::new(file)).context("--batch")?;
-    let device = here(args, BATCH_INSTANCES)?;
+    let device = here(args, STAND_IN_INSTANCES)?;
     if !device.identity().is_stand_in() {
         // A driver reserves more memory than a lease has.
         crate::memory::limit(u64::MAX)?;
@@ -360,63 +339,6 @@ fn nvidia(_number: u32) -> Result<Box<dyn Device>> {
         "this moire was built without devices: build it with `--features gpu`, or use the stand-in: \
          `moire gpu --stand-in`, --device stand-in of other commands"
     )
-}
-
-/// A device each of whose launches is a process.
-struct Children<'a> {
-    args: &'a Gpu,
-    identity: Identity,
-}
-
-impl<'a> Children<'a> {
-    fn new(args: &'a Gpu) -> Result<Self> {
-        let record = Self::record(args, "", None)?;
-        Ok(Self { args, identity: record.identity().clone() })
-    }
-
-    /// The record of a child process; `program`: for a launch.
-    fn record(args: &Gpu, launch: &str, program: Option<&Path>) -> Result<Replayer, DeviceError> {
-        let failed = |why: String| DeviceError::Failed { call: "a child process", why };
-        let exe = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
-        let mut command = Command::new(exe);
-        command.arg("gpu").args(["--device", &args.device, "--launch", launch]).args(program);
-        if args.stand_in {
-            command.arg("--stand-in");
-        }
-        let limits = RunLimits { deadline: LAUNCH, output: RECORD_BYTES };
-        let out = match run_process(command, limits) {
-            Ok(out) => out,
-            Err(moire_toolchain::run::RunError::TimedOut(_)) => {
-                return Err(DeviceError::Late(LAUNCH.as_secs()));
-            }
-            Err(error) => return Err(failed(error.to_string())),
-        };
-        if !out.status.success() {
-            return Err(failed(out.stderr.trim().trim_start_matches("moire: ").to_owned()));
-        }
-        Replayer::read(out.stdout.as_bytes()).map_err(|e| failed(format!("its record does not read: {e}")))
-    }
-}
-
-impl Device for Children<'_> {
-    fn identity(&self) -> &Identity {
-        &self.identity
-    }
-    fn run(&mut self, batch: &Batch<'_>) -> Result<Samples, DeviceError> {
-        let failed = |why: String| DeviceError::Failed { call: "a child process", why };
-        let file = self.args.locks.join(format!("launch-{}.litmus", std::process::id()));
-        std::fs::write(&file, print(batch.program)).map_err(|e| failed(e.to_string()))?;
-        let launch = Launch { strategy: *batch.strategy, seed: batch.seed };
-        let launch = serde_json::to_string(&launch).map_err(|e| failed(e.to_string()));
-        let record = launch.and_then(|launch| Self::record(self.args, &launch, Some(&file)));
-        // It is in nobody's way.
-        let _ = std::fs::remove_file(&file);
-        let mut record = record?;
-        if *record.identity() != self.identity {
-            return Err(failed("the device has changed".to_owned()));
-        }
-        record.run(batch)
-    }
 }
 
 /// The lines of `moire doctor` about devices.

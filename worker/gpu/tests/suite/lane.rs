@@ -131,9 +131,14 @@ fn what_the_lane_does_not_run_is_refused_by_name() {
         ("ld.weak.u32 r, [x]; shl.b32 r, r, r;", "shifts by a value"),
         ("setp.eq.u32 p, 1, 2; @p bar.sync 0;", "barriers with a guard"),
         ("bar.sync 15;", "barriers other than `bar.sync` of all threads"),
-        ("mbarrier.init.shared::cta.b64 [m], 1;", "mbarriers"),
-        ("E: bra E;", "branches"),
-        ("barrier.cluster.arrive; barrier.cluster.wait;", "barriers of clusters"),
+        ("mbarrier.arrive.shared::cta.b64 _, [r];", "computed addresses"),
+        ("setp.eq.u32 p, 1, 2; @p bra E; bar.sync 0; E:", "branches around barriers"),
+        ("barrier.cluster.arrive;", "barriers of clusters at which not all threads arrive and wait in turns"),
+        ("@p barrier.cluster.arrive; barrier.cluster.wait;", "barriers with a guard"),
+        (
+            "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [m], [x], 16, [m];",
+            "accesses that are not aligned, or leave their object",
+        ),
         ("bar.arrive 0, 64;", "barriers other than `bar.sync` of all threads"),
     ] {
         assert_eq!(refused(&one(body)), why, "{body}");
@@ -178,7 +183,7 @@ fn what_reaches_another_cta_of_its_cluster_is_launched_as_one() {
     let third = print(&across(write, reads[0], one)) + "P2 (gpu 0, cluster 1, cta 2) { }\n";
     for text in [third, print(&across(write, reads[0], ["cluster 0, cta 0", "cluster 0, cta 2"]))] {
         let why = takes(&program(&text)).unwrap_err().to_string();
-        assert!(why.ends_with("`.cluster` across CTAs, where not all CTAs are one cluster"), "{why}");
+        assert!(why.ends_with("what reaches across CTAs, where not all CTAs are one cluster"), "{why}");
     }
 }
 
@@ -214,6 +219,45 @@ fn threads_of_a_cta_meet_at_barriers_and_share_memory() {
                P1 (gpu 0, cta 0) { ld.weak.shared.u32 r0, [x]; }\n";
     assert_eq!(seen_of(two), values([[1, 5]]));
     assert_eq!(copies(&program(two)), [(0, Some(1)), (0, Some(0))]);
+}
+
+/// A ring of one stage: what crosses an mbarrier has been written, whichever thread is first.
+#[test]
+fn threads_wait_at_mbarriers_and_reach_other_ctas() {
+    let text = |cta: &str, place: &str, address: &str, map: &str, meet: &str| {
+        format!(
+            "moire \"m\"\n.shared .b64 m;\n.global .b32 x = 5;\nP0 (gpu 0, cluster 0, cta 0) {{ .reg p, r0; \
+             mbarrier.init.shared::cta.b64 [m], 1; fence.mbarrier_init.release.cluster; {meet} \
+             L: mbarrier.try_wait.parity.acquire.{cta}.shared::cta.b64 p, [m], 0; @!p bra L; \
+             ld.weak.global.u32 r0, [x]; }}\n\
+             P1 (gpu 0, cluster 0, {place}) {{ .reg a; {map} {meet} st.weak.global.u32 [x], 1; \
+             mbarrier.arrive.release.{cta}.shared::{address} }}\n"
+        )
+    };
+    let near = text("cta", "cta 0, warp 1", "cta.b64 _, [m];", "", "bar.sync 0;");
+    let meet = "barrier.cluster.arrive; barrier.cluster.wait;";
+    let far = text("cluster", "cta 1", "cluster.b64 _, [a];", "mapa.shared::cluster.u32 a, m, 0;", meet);
+    for text in [near, far] {
+        assert_eq!(seen_of(&text), values([[1]]), "{text}");
+        assert!(may_hang(&program(&text)));
+    }
+}
+
+#[test]
+fn a_copy_is_waited_for_and_its_bytes_are_not_compared() {
+    let text = "moire \"c\"\n.global .b8 g[16];\n.shared .b8 s[16];\n.shared .b64 m;\n.global .b32 y = 3;\n\
+        P0 (gpu 0, cta 0) { .reg p, r0, r1; st.weak.global.b8 [g], 7; fence.proxy.async; \
+        mbarrier.init.shared::cta.b64 [m], 1; mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [m], 16; \
+        cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [s], [g], 16, [m]; \
+        L: mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [m], 0; @!p bra L; \
+        ld.weak.shared::cta.u8 r0, [s]; ld.weak.global.u32 r1, [y]; }\n";
+    // No engine knows what a copy wrote.
+    assert_eq!(seen_of(text), values([[0, 3]]));
+    let never = text.replace("_, [m], 16;", "_, [m], 32;");
+    let program = program(&never);
+    let kernel = kernel(&program, "sm_90").unwrap();
+    let batch = Batch { program: &program, kernel: &kernel, strategy: &STRATEGIES[0], seed: 3 };
+    assert!(StandIn::new(1).run(&batch).is_err(), "bytes that nobody brings are waited for in vain");
 }
 
 #[test]

@@ -92,6 +92,12 @@ impl Processes {
         }
     }
 
+    /// Whether a new process runs the probe.
+    fn is_well(&self) -> bool {
+        let request = Request::probe();
+        request.answers(&self.run(&request).bytes).is_ok_and(|(_, all)| all.iter().all(Result::is_ok))
+    }
+
     /// Waits for the device.
     #[expect(clippy::disallowed_methods, reason = "the other process does not say when it has done")]
     fn taken(&self, cancel: &Cancel) -> Result<Option<Locked>, String> {
@@ -127,8 +133,10 @@ impl Host for Processes {
         };
         let recorded = self.run(request);
         cancel.tick();
-        // A folder in which that cannot be written will fail the next batch.
-        let _ = lock.filter(|_| recorded.ended.is_some()).map(|lock| lock.set_aside(now_ms()));
+        // What took its process with it may be the program. A folder in which nothing can be written will fail the next batch.
+        if recorded.ended.is_some() && !self.is_well() {
+            let _ = lock.map(|lock| lock.set_aside(now_ms()));
+        }
         recorded
     }
 }

@@ -17,7 +17,7 @@ pub use host::{Host, Processes, Recorded, Within};
 
 use super::about::{About, Takes, Tool};
 use super::abstention::Abstention;
-use super::answer::explored_planted;
+use super::answer::{Answer, explored, explored_planted};
 use super::batches::Batches;
 use super::case::{Case, Context};
 use super::litmus::{Broken, Rule};
@@ -26,7 +26,8 @@ use crate::job::{Cancel, Claim, EngineReport, Source};
 use moire_execution::leaf::Outcome;
 use moire_generate::{Profile, Stream};
 use moire_gpu::{
-    BATCH, DeviceError, Histogram, Identity, LaneError, Request, Seen, Verdict, copies, judge, seen, takes,
+    BATCH, DeviceError, Histogram, Identity, LaneError, Request, Seen, Verdict, copies, judge, may_hang,
+    seen, takes,
 };
 use moire_program::canon::spell::hash;
 use moire_program::ir::{Content, Program};
@@ -94,6 +95,9 @@ impl<const STANDS_IN: bool> OnDevice<STANDS_IN> {
     fn shown(&self, case: &Case<'_>, program: &Program) -> Result<Ran, Abstention> {
         takes(program)?;
         let (host, cancel) = (self.host()?, case.context.cancel);
+        if !ends(program, case.context) {
+            return Err(Abstention::Unusable("it may hang, or misuse an mbarrier"));
+        }
         let Source::Generated { seed, profile, index } = &case.item.source else {
             return first(ran(host, &[(program, seed_of(program, 0))], cancel));
         };
@@ -101,7 +105,7 @@ impl<const STANDS_IN: bool> OnDevice<STANDS_IN> {
         let stream = Stream::new(*seed, profile);
         let answer = self.batches.item(BATCH, &profile, (*seed, *index), |block| {
             let all: Vec<Program> = block.map(|index| stream.item(index)).collect();
-            let taken = |p: &&Program| takes(p).is_ok();
+            let taken = |p: &&Program| takes(p).is_ok() && ends(p, case.context);
             let asked: Vec<_> = all.iter().filter(taken).map(|p| (p, seed_of(p, 0))).collect();
             let mut answers = ran(host, &asked, cancel).into_iter();
             all.iter()
@@ -240,27 +244,64 @@ fn seed_of(program: &Program, run: u64) -> u64 {
     u64::from_le_bytes(*start).wrapping_add(run)
 }
 
-/// What a device shows of some programs, each with its seed; or why nothing.
+/// What a device shows of some programs, each with its seed; or why nothing. A program that takes its process with it is left
+/// out, and the others go on without it.
 fn ran(host: &dyn Host, programs: &[(&Program, u64)], cancel: &Cancel) -> Vec<Result<Ran, String>> {
-    if programs.is_empty() {
-        return Vec::new();
+    let (mut out, mut why) = (Vec::new(), String::new());
+    while out.len() < programs.len() && !cancel.is_cancelled() {
+        let before = out.len();
+        let part = match part(host, &programs[before..], cancel) {
+            Ok(part) => part,
+            Err(error) => {
+                why = error;
+                break;
+            }
+        };
+        out.extend(part);
+        if !out[before..].iter().any(Result::is_ok) {
+            why = out.last().and_then(|last| last.as_ref().err().cloned()).unwrap_or_default();
+            break;
+        }
     }
+    out.resize(programs.len(), Err(why));
+    out
+}
+
+/// The answers of one process, in order: all of them, or as far as it had time, or up to the program that ended it.
+fn part(
+    host: &dyn Host,
+    programs: &[(&Program, u64)],
+    cancel: &Cancel,
+) -> Result<Vec<Result<Ran, String>>, String> {
     let mut request = Request { probability: PROBABILITY, launches: LAUNCHES, ..Request::default() };
     programs.iter().for_each(|(program, seed)| request.ask(program, *seed));
     let recorded = host.record(&request, cancel);
     let lost = recorded.ended.map(|why| format!("its batch was lost: {why}"));
-    let answers = match request.answers(&recorded.bytes) {
-        Ok((identity, answers)) if identity == *host.identity() => answers,
-        Ok(_) => return vec![Err("the device has changed".to_owned()); programs.len()],
-        Err(error) => return vec![Err(lost.unwrap_or_else(|| error.to_string())); programs.len()],
-    };
-    let late = || lost.clone().unwrap_or_else(|| "no time was left in its batch".to_owned());
-    let answer = |(answer, (_, seed)): (Result<Histogram, LaneError>, &(&Program, u64))| match answer {
-        Ok(histogram) => Ok(Ran { seed: *seed, histogram: Arc::new(histogram) }),
-        Err(LaneError::Device(DeviceError::NotRecorded(_))) => Err(late()),
-        Err(error) => Err(error.to_string()),
-    };
-    answers.into_iter().zip(programs).map(answer).collect()
+    let (identity, answers) =
+        request.answers(&recorded.bytes).map_err(|e| lost.clone().unwrap_or_else(|| e.to_string()))?;
+    if identity != *host.identity() {
+        return Err("the device has changed".to_owned());
+    }
+    let mut out = Vec::new();
+    for (answer, (_, seed)) in answers.into_iter().zip(programs) {
+        match answer {
+            Ok(histogram) => out.push(Ok(Ran { seed: *seed, histogram: Arc::new(histogram) })),
+            Err(LaneError::Refused(why)) => out.push(Err(why.to_string())),
+            Err(LaneError::Device(DeviceError::NotRecorded(_))) if lost.is_none() => break,
+            Err(error) => {
+                out.push(Err(lost.unwrap_or_else(|| error.to_string())));
+                break;
+            }
+        }
+    }
+    if out.is_empty() { Err("no time was left in its batch".to_owned()) } else { Ok(out) }
+}
+
+/// Whether a program surely ends: it cannot hang by its text, or all its executions end.
+fn ends(program: &Program, context: Context<'_>) -> bool {
+    let all_end = |answer: Answer| !answer.cut && !answer.undefined && !answer.hangs() && !answer.misuses();
+    let answer = || explored(program, &*context.models.get(MODEL).ok()?).ok();
+    !may_hang(program) || answer().is_some_and(all_end)
 }
 
 /// Every outcome that the model allows.
@@ -271,7 +312,7 @@ fn allowed(program: &Program, spec: &str, context: Context<'_>) -> Result<BTreeS
     if answer.cut {
         return Err(Abstention::CUT);
     }
-    if answer.undefined {
+    if answer.undefined || answer.misuses() {
         return Err(Abstention::Unusable("the model gives the program no meaning"));
     }
     let memory = |o: &Outcome| {
