@@ -88,6 +88,13 @@ settings! {
         /// Events up to the point where the arms of the branch meet.
         Reconverges = "reconverges",
     }
+    /// What an instruction depends on.
+    dependencies: Dependencies = "dependencies" {
+        /// Every register that it reads.
+        Registers = "registers",
+        /// What some value of a read can change (`moire_execution::settled`).
+        Values = "values",
+    }
     /// The tokens that an `if` of a tile block yields.
     yielded_tokens: YieldedTokens = "yielded-tokens" {
         /// Those of the arm that ran.

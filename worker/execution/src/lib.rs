@@ -8,7 +8,9 @@
 
 pub mod columns;
 pub mod leaf;
+mod settled;
 mod spelt;
 mod unmodelled;
 
+pub use settled::{plain, settled};
 pub use unmodelled::unmodelled;

@@ -14,7 +14,8 @@
 //! - The model as it was read: its expressions, checks and settings, and the names of base sets and relations
 //!   ([`moire_cat::Model`], [`moire_cat::vocabulary`]). The evaluator is not shared.
 //! - The words of an execution: leaf keys, flags and which registers are observed ([`moire_execution::leaf`]), the numbering
-//!   of tensor-memory columns ([`moire_execution::columns`]), and what no engine models ([`moire_execution::unmodelled`]).
+//!   of tensor-memory columns ([`moire_execution::columns`]), what no engine models ([`moire_execution::unmodelled`]), and the dependencies that are
+//!   none ([`moire_execution::settled`]).
 //!
 //! Nothing else. Events, dependencies, live registers, points where branches meet, footprints, arithmetic, barriers,
 //! mbarriers, allocators, program order and coherence are derived here with own code.
@@ -70,7 +71,7 @@ use moire_cat::contract::{
 };
 use moire_cat::vocabulary::{rels, sets};
 use moire_execution::leaf::{LeafFacts, LeafKey, seen_registers};
-use moire_execution::unmodelled;
+use moire_execution::{settled, unmodelled};
 use moire_program::ir::Program;
 use pairs::{Pairs, members, one};
 use scene::Scenery;
@@ -190,7 +191,8 @@ pub fn enumerate(
     if let Some((what, _)) = unmodelled(program, model) {
         return Err(Skip::Unsupported(what));
     }
-    let search = Search::new(program, model, *limits)?;
+    let program = settled(program, model);
+    let search = Search::new(&program, model, *limits)?;
     search.all(visitor)?;
     Ok(search.summary.get())
 }
@@ -201,7 +203,8 @@ pub fn weigh(program: &Program, model: &Model, limits: &NaiveLimits) -> Result<u
     if let Some((what, _)) = unmodelled(program, model) {
         return Err(Skip::Unsupported(what));
     }
-    let search = Search { weighs: true, ..Search::new(program, model, *limits)? };
+    let program = settled(program, model);
+    let search = Search { weighs: true, ..Search::new(&program, model, *limits)? };
     search.all(&mut |_| ControlFlow::Continue(()))?;
     Ok(search.summary.get().candidates)
 }

@@ -95,18 +95,18 @@ fn switches_are_declared_with_the_defaults_of_each_version() {
             model.switches().iter().filter(|s| !s.contesting.is_empty()).map(|s| s.name.as_str()).collect();
         format!("{} contesting {}", all.join(" "), contesting.join(" "))
     };
-    let ptx = "Q1=A Q2=B Q3=A Q4=B Q5=A Q6=A Q7=A Q8=B Q9=B Q10=A Q11=A Q12=A Q13=A Q14=A Q15=A Q16=A \
+    let ptx = "Q1=A Q2=B Q3=A Q4=B Q5=A Q6=A Q7=A Q8=B Q9=B Q10=A Q11=A Q12=A Q13=A Q14=A Q15=A Q16=A Q17=B \
         TQ1=A TQ2=A TQ3=A TQ4=A TQ5=A TQ6=A TQ7=A TQ8=A TQ9=A TQ10=A TQ11=A TQ12=A TQ13=A TQ14=A TQ15=A TQ16=A \
         TQ17=A TQ18=A TQ19=A TQ21=A TQ22=A TQ23=A TQ24=A TQ26=A TQ27=A TQ28=A TQ29=A TQ30=A TQ31=A TQ32=A TQ33=A \
         EX=A RV=A WL=A XC=A XM=A contesting Q6 Q11 Q1 EX RV Q5 Q8 Q13 TQ27 TQ31 \
         TQ1 TQ2 TQ5 TQ6 TQ7 TQ8 TQ9 TQ10 TQ11 TQ13 TQ14 TQ15 WL TQ16 TQ28 TQ30 TQ33 TQ18 TQ19 TQ21 TQ24 TQ26 TQ29 XC XM TQ32";
     assert_eq!(settings("ptx"), ptx);
-    let isca = "Q1=A Q2=B Q3=A Q4=B Q5=A Q6=A Q7=B Q8=B Q10=B Q11=A Q12=B Q14=A Q15=A Q16=A \
+    let isca = "Q1=A Q2=B Q3=A Q4=B Q5=A Q6=A Q7=B Q8=B Q10=B Q11=A Q12=B Q14=A Q15=A Q16=A Q17=B \
          EX=A RV=A contesting Q6 Q1 EX RV Q5 Q8";
     assert_eq!(settings("ptx-7.5"), isca);
     assert_eq!(
         settings("ptx-6.0"),
-        "Q1=A Q2=B Q3=A Q4=B Q5=A Q8=B Q12=A Q14=A Q15=A Q16=A EX=A RV=A contesting Q1 EX RV Q5 Q8"
+        "Q1=A Q2=B Q3=A Q4=B Q5=A Q8=B Q12=A Q14=A Q15=A Q16=A Q17=B EX=A RV=A contesting Q1 EX RV Q5 Q8"
     );
     assert_eq!(settings("sc"), "Q2=B Q16=A contesting ");
     assert_eq!(settings("any"), "Q2=B Q16=A contesting ");

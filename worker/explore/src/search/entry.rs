@@ -19,7 +19,7 @@ use crate::visit::{Abstain, Bound, LeafView, Limits, Summary, TOO_WIDE, Visitor}
 use moire_cat::Model;
 use moire_cat::contract::{Control, ExitedLanes, FailedCas, MaskedLanes, WideAccesses, YieldedTokens};
 use moire_execution::leaf::seen_registers;
-use moire_execution::unmodelled;
+use moire_execution::{settled, unmodelled};
 use moire_program::ir::Program;
 use rustc_hash::FxHashSet;
 use std::ops::ControlFlow;
@@ -109,6 +109,7 @@ fn explore_job(
     if let Some((reason, line)) = unmodelled(program, model) {
         return Err(Abstain { reason, line });
     }
+    let program = &*settled(program, model);
     let settings = model.settings();
     let front = FrontEnd {
         planted,

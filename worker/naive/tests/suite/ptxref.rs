@@ -58,7 +58,10 @@ impl Setting {
     }
 
     fn model(&self) -> Model {
-        moire_models::load(self.name, &self.switches.iter().cloned().collect()).expect("shipped models load")
+        // The script takes every register that is read to be a dependency.
+        let registers = ("Q17".to_owned(), "A".to_owned());
+        let switches = self.switches.iter().cloned().chain([registers]).collect();
+        moire_models::load(self.name, &switches).expect("shipped models load")
     }
 }
 
