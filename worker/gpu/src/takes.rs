@@ -12,8 +12,8 @@ use crate::histogram::{Histogram, Seen};
 use crate::reach::{Unknown, copies_bytes, is_known, is_multicast, ranges};
 use moire_program::Refusal;
 use moire_program::ir::{
-    AluOp, AtomOp, BarKind, LoadOrder, Mbarrier, MbarrierOp, Object, Op, Operand, Program, Proxy, ProxyFence,
-    ProxyOrder, Reg, RegInit, Scope, Space, StoreOrder, Thread, ThreadId, Ty,
+    AluOp, AtomOp, BarKind, Instr, LoadOrder, Mbarrier, MbarrierOp, Object, Op, Operand, Program, Proxy,
+    ProxyFence, ProxyOrder, Reg, RegInit, Scope, Space, StoreOrder, Thread, ThreadId, Ty,
 };
 use moire_program::jump_op;
 use moire_program::validate::classes;
@@ -134,6 +134,10 @@ fn branches(program: &Program, thread: &Thread) -> Result<(), Refusal> {
         }
         if target <= at && !alone && clustered(program).is_none() {
             return Err(not_run("loops of CTAs that may not run at once"));
+        }
+        let weak = |i: &Instr| matches!(i.op, Op::Load { order: LoadOrder::Weak, .. });
+        if target <= at && thread.body[target..=at].iter().any(weak) {
+            return Err(not_run("loops of weak loads, which an assembler may do once for all"));
         }
     }
     Ok(())

@@ -133,6 +133,10 @@ fn what_the_lane_does_not_run_is_refused_by_name() {
         ("bar.sync 15;", "barriers other than `bar.sync` of all threads"),
         ("mbarrier.arrive.shared::cta.b64 _, [r];", "computed addresses"),
         ("setp.eq.u32 p, 1, 2; @p bra E; bar.sync 0; E:", "branches around barriers"),
+        (
+            "L: ld.weak.u64 r, [x]; setp.eq.u64 p, r, 0; @p bra L;",
+            "loops of weak loads, which an assembler may do once for all",
+        ),
         ("barrier.cluster.arrive;", "barriers of clusters at which not all threads arrive and wait in turns"),
         ("@p barrier.cluster.arrive; barrier.cluster.wait;", "barriers with a guard"),
         (
