@@ -2,12 +2,13 @@
 //!
 //! Contract: results go out in item order, and each report names its lease and epoch. A cancelled lease reports nothing more.
 
-use crate::job::{Budget, Cancel, Engine, Item, Plan, Source};
+use crate::job::{Budget, Cancel, Engine, Item, ItemReport, Plan, Reduced, Source, Verification};
 use crate::trial::{Again, Planted, Seen, Slowly, Trial};
 use crate::{failpoints, wire};
 use moire_explore::Abstain;
 use moire_proto::v1::{self, from_worker::Message as Up, lease::Work};
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -84,7 +85,8 @@ pub(crate) async fn run(engine: Arc<dyn Engine>, lease: v1::Lease, desk: &Desk<'
                 }
                 failpoints::hit(failpoints::ITEM);
                 let source = Source::Generated { seed: range.seed, profile: range.profile.clone(), index };
-                let answer = engine.run(&Item { plan: plan.clone(), index, source }, cancel);
+                let item = Item { plan: plan.clone(), index, source };
+                let answer = caught(unanswered, || engine.run(&item, cancel));
                 desk.pause(index).await;
                 cancel.tick();
                 report.items.push(wire::item_result(index, answer));
@@ -96,8 +98,9 @@ pub(crate) async fn run(engine: Arc<dyn Engine>, lease: v1::Lease, desk: &Desk<'
             desk.deliver(v1::Report { done: true, ..report }).await;
         }
         Some(Work::Verify(claim)) => {
-            let answer = claim.try_into().map(|claim| engine.verify(&claim, cancel));
-            let answer = answer.unwrap_or_else(|e| crate::job::Verification::Abstained(e.to_string()));
+            let verify = |claim| caught(Verification::Abstained, || engine.verify(&claim, cancel));
+            let answer = claim.try_into().map(verify);
+            let answer = answer.unwrap_or_else(|e| Verification::Abstained(e.to_string()));
             desk.deliver(v1::Report { verify: Some(wire::verify_result(answer)), ..last }).await;
         }
         Some(Work::Minimise(job)) => {
@@ -107,18 +110,34 @@ pub(crate) async fn run(engine: Arc<dyn Engine>, lease: v1::Lease, desk: &Desk<'
                 return desk.deliver(v1::Report { minimise: Some(wire::parted(answer)), ..last }).await;
             }
             let budget = Budget { candidates: job.candidates };
-            let reduced = engine.minimise(&claim, budget, cancel, &mut |_| cancel.tick());
+            let as_it_is = |_| Reduced { claim: claim.clone(), tried: 0, normal: false };
+            let reduced =
+                caught(as_it_is, || engine.minimise(&claim, budget, cancel, &mut |_| cancel.tick()));
             let (claim, tried, normal) = (Some(reduced.claim.into()), reduced.tried, reduced.normal);
             let result = v1::MinimiseResult { claim, tried, normal, ..v1::MinimiseResult::default() };
             desk.deliver(v1::Report { minimise: Some(result), ..last }).await;
         }
         Some(Work::Replay(job)) => {
-            let answer = engine.run(&Item { plan, index: 0, source: Source::Text(job.program) }, cancel);
+            let item = Item { plan, index: 0, source: Source::Text(job.program) };
+            let answer = caught(unanswered, || engine.run(&item, cancel));
             desk.deliver(v1::Report { items: vec![wire::item_result(0, answer)], ..last }).await;
         }
         Some(Work::Explore(job)) => explore(engine, job, &blank, desk).await,
         None => desk.deliver(last).await,
     }
+}
+
+/// The answer of an engine. One that panics has a mistake: that costs the item its answer, and not the worker its thread.
+fn caught<T>(ended: impl FnOnce(String) -> T, answer: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panicked");
+        ended(format!("the engine ended: {text}"))
+    })
+}
+
+fn unanswered(why: String) -> ItemReport {
+    ItemReport { abstentions: [(why, 1)].into(), ..ItemReport::default() }
 }
 
 /// Explores a piece on another thread and reports each change when it comes. In a trial, one change at a time.
@@ -157,5 +176,26 @@ async fn explore(engine: Arc<dyn Engine>, job: v1::ExploreJob, blank: &v1::Repor
         Ok(answer) => desk.deliver(report(wire::end(answer), true)).await,
         Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
         Err(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_that_panics_costs_its_item() {
+        let kept = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
+        let nothing: [u8; 0] = [];
+        let at = std::hint::black_box(3);
+        let report =
+            caught(unanswered, || ItemReport { program: [nothing[at]; 32], ..ItemReport::default() });
+        let other = caught(Verification::Abstained, || panic!("a mistake"));
+        std::panic::set_hook(kept);
+        let why: Vec<&String> = report.abstentions.keys().collect();
+        assert_eq!(why, ["the engine ended: index out of bounds: the len is 0 but the index is 3"]);
+        assert_eq!(other, Verification::Abstained("the engine ended: a mistake".to_owned()));
+        assert_eq!(caught(|_| 1, || 2), 2);
     }
 }

@@ -10,7 +10,7 @@
 //! program so that engines see no dependency there:
 //!
 //! - an instruction with a fixed result moves that number;
-//! - a guard that is fixed is gone, or its instruction is;
+//! - a guard that is fixed is gone, or what it keeps from computing or branching is;
 //! - a branch around nothing is gone; one around instructions that only touch registers becomes their guard.
 //!
 //! Instructions keep their positions. Alone, each thread computes what it computed before. Arms of a branch that reach memory
@@ -175,10 +175,12 @@ fn fixed(thread: &mut Thread) {
 
 /// Writes an instruction, between what is known before it and behind it.
 fn settle(thread: &mut Thread, pc: usize, front: &[Bits], after: &[Bits]) {
+    // What loads is observed, so it stays, whether or not it takes place.
+    let goes = computes(&thread.body[pc].op) || matches!(thread.body[pc].op, Op::Bra { .. });
     match holds(front, &thread.body[pc]) {
-        Some(Some(false)) => return nothing(&mut thread.body, pc),
+        Some(Some(false)) if goes => return nothing(&mut thread.body, pc),
         Some(Some(true)) => thread.body[pc].guard = None,
-        Some(None) | None => {}
+        Some(Some(false)) | Some(None) | None => {}
     }
     let instr = &thread.body[pc];
     let mut reads = instr.guard.is_some();
@@ -392,6 +394,10 @@ mod tests {
         for (text, last) in fixed {
             assert_eq!(body(text).last().map(String::as_str), Some(last), "{text}");
         }
+        assert_eq!(
+            body("setp.ne.u32 p, r0, r0; @p ld.relaxed.gpu.u32 r1, [x];")[1],
+            "@p ld.relaxed.gpu.u32 r1, [x]"
+        );
         for text in ["add.u32 r1, r0, 0;", "and.b32 r1, r0, 1; add.u32 r1, r1, 1;", "min.s32 r1, r0, 0;"] {
             assert!(body(text).iter().all(|i| !i.starts_with("mov")), "{text}");
         }

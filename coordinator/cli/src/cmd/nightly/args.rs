@@ -1,5 +1,6 @@
 //! The arguments of `moire nightly`.
 
+use crate::device::Lent;
 use crate::remote::Certs;
 use clap::{Args, ValueEnum};
 use moire_console::stored::STORE;
@@ -18,7 +19,7 @@ pub(crate) enum FailOn {
 #[derive(Debug, Args)]
 pub(crate) struct Nightly {
     /// A campaign: a stream, as `moire generate --help` lists them, and its programs (repeatable) [default: core=10000 protocol=60;
-    /// tile-ir=300 and source=300 where their compilers are here]
+    /// tile-ir=300 and source=300 where their compilers are here, 2000 of core on a device that is lent]
     #[arg(long, value_name = "STREAM=PROGRAMS")]
     pub(crate) campaign: Vec<String>,
     /// Seed of the first night's streams; each night has its own
@@ -50,4 +51,6 @@ pub(crate) struct Nightly {
     /// Where findings are kept
     #[arg(long, default_value = STORE)]
     pub(crate) store: PathBuf,
+    #[command(flatten)]
+    pub(crate) lent: Lent,
 }

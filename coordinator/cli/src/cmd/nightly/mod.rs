@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 pub(crate) use args::{FailOn, Nightly};
 
 pub(crate) fn run(args: &Nightly) -> Result<u8> {
-    let engine = Arc::new(Oracles::new());
+    let engine = Arc::new(Oracles::with_device(args.lent.host()?));
     let plan = plan::new(args, &*engine)?;
     let stop = stop(args.time.as_deref().map(moire_console::time::duration).transpose()?);
     let runtime = moire_console::control::runtime()?;

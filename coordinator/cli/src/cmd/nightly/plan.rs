@@ -7,12 +7,14 @@ use moire_coordinator::nightly::NightPlan;
 use moire_coordinator::v1;
 use moire_generate::Profile;
 use moire_worker::job::Engine;
-use moire_worker::oracle::{self, COMPILER, LLVM_SOURCES, Takes};
+use moire_worker::oracle::{self, COMPILER, DEVICE, LLVM_SOURCES, STAND_IN, Takes};
 
 /// Campaigns where none are named: enough programs for every canary, and enough protocols for a mutation score.
 const DEFAULT: [(Profile, u64); 2] = [(Profile::Core, crate::scores::CANARY_ITEMS), (Profile::Protocol, 60)];
 /// The same where the tools for them are here: several releases of each.
 const WITH_TOOLS: [(Profile, u64); 2] = [(Profile::TileIr, 300), (Profile::Source, 300)];
+/// Programs of core for a device that is lent.
+const ON_DEVICE: u64 = 2_000;
 /// Runs of a finding.
 const RUNS_MAX: u32 = 64;
 
@@ -30,9 +32,14 @@ pub(super) fn new(args: &Nightly, engine: &dyn Engine) -> Result<NightPlan> {
     if !(1..=RUNS_MAX).contains(&args.runs) {
         bail!("--runs is 1 to {RUNS_MAX}");
     }
+    let drawn = |(profile, programs)| (profile, programs, oracles(profile, here));
+    let mut all: Vec<(Profile, u64, Vec<String>)> = campaigns.into_iter().map(drawn).collect();
+    let lent = [DEVICE, STAND_IN].into_iter().find(|tool| here.iter().any(|c| c == tool.capability));
+    if let Some(tool) = lent.filter(|_| args.campaign.is_empty()) {
+        all.push((Profile::Core, ON_DEVICE, vec![tool.capability.to_owned()]));
+    }
     let mut specs = Vec::new();
-    for (profile, programs) in campaigns {
-        let oracles = oracles(profile, here);
+    for (profile, programs, oracles) in all {
         let needs = campaign::needs(&oracles);
         if let Some(tool) = needs.iter().find(|n| args.coordinator.is_none() && !capabilities.contains(n)) {
             bail!(
@@ -42,10 +49,11 @@ pub(super) fn new(args: &Nightly, engine: &dyn Engine) -> Result<NightPlan> {
         specs.push(v1::CampaignSpec {
             seed: args.seed,
             profile: profile.name().to_owned(),
+            // A device finds no bug that is planted in an engine.
+            canaries: !lent.is_some_and(|tool| oracles.iter().any(|o| o == tool.capability)),
             oracles,
             programs,
             priority: 1,
-            canaries: true,
             needs,
             fingerprint: fingerprint.clone(),
             ..v1::CampaignSpec::default()
