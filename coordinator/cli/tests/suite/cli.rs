@@ -301,7 +301,7 @@ fn the_gpu_lane_runs_on_its_stand_in() {
         &["gpu", "s.litmus", "--stand-in"],
         &[("s.litmus", fence)],
         11,
-        "1 not run: the GPU lane does not run fences of proxies",
+        "1 not run: the GPU lane does not run fences of other proxies",
     );
     check(&["gpu", "p.litmus", "--kernel"], &[("p.litmus", PROGRAM)], 0, ".visible .entry run");
     check(&["gpu", "p.litmus"], &[("p.litmus", PROGRAM)], 2, "--stand-in");
