@@ -152,6 +152,11 @@ impl<'a> Engine<'a> {
         self.universe.number(key, line, self.layout, self.settings)
     }
 
+    /// How much the run has learnt beside its state; none of it is ever forgotten.
+    pub(crate) fn learnt(&self) -> [usize; 4] {
+        [self.universe.keys.len(), self.findings.len(), self.waiters.len(), self.arrivers.len()]
+    }
+
     /// Whether a bug is planted.
     pub(crate) fn has(&self, planted: Planted) -> bool {
         self.mode.planted == Some(planted)

@@ -1,13 +1,13 @@
 //! A run of a program without free loops: each thread goes on until it blocks, in turn, until all have exited or none can.
 //!
 //! Where a thread asks once whether a phase is over, there is a run for each answer ([`peeked`]). Runs that come to equal states
-//! go on as one.
+//! go on as one. A thread that comes round to a state of its own is cut at once, as it would be in the end ([`Round`]).
 
 use crate::engine::Engine;
 use crate::finding::{Abstain, Kind, Stop};
 use crate::forget::{Needs, registers, seen};
 use crate::prove::{ROUNDS, WARM};
-use crate::state::State;
+use crate::state::{State, ThreadState};
 use crate::step::{Moved, complete_oldest, missed, peeked, step, suspects, waits_for};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
@@ -85,11 +85,15 @@ fn until_asked(e: &mut Engine<'_>, s: &mut State, most: u64) -> Result<Option<us
     loop {
         let mut moved = false;
         for thread in &threads {
+            let mut round = Round::default();
             loop {
                 match step(e, s, *thread)? {
                     Moved::Blocked => break,
                     Moved::Peeks => return Ok(Some(*thread)),
                     Moved::On | Moved::Waited => moved = true,
+                }
+                if round.closes(e, s, *thread) {
+                    e.steps = most.saturating_add(1);
                 }
                 if e.steps > most {
                     return Ok(None);
@@ -104,6 +108,36 @@ fn until_asked(e: &mut Engine<'_>, s: &mut State, most: u64) -> Result<Option<us
             stuck(e, s)?;
             return Ok(None);
         }
+    }
+}
+
+/// Steps of a thread before its rounds are looked for.
+const STRAIGHT: u64 = 1 << 10;
+
+/// The steps of a thread while no other moves, and where it was when their number was last a power of two. What it does there
+/// depends on the state and on what the run has learnt, which only grows. So it goes on for ever if both are the same again.
+#[derive(Default)]
+struct Round {
+    steps: u64,
+    kept: Option<(ThreadState, u128, [usize; 4])>,
+}
+
+impl Round {
+    /// Whether the thread goes round for ever.
+    fn closes(&mut self, e: &Engine<'_>, s: &State, thread: usize) -> bool {
+        self.steps += 1;
+        if self.steps < STRAIGHT {
+            return false;
+        }
+        let (own, learnt) = (&s.threads[thread], e.learnt());
+        if self.steps.is_power_of_two() {
+            self.kept = Some((own.clone(), s.fingerprint(), learnt));
+            return false;
+        }
+        let again = |(thread, state, known): &(ThreadState, u128, [usize; 4])| {
+            thread == own && *known == learnt && *state == s.fingerprint()
+        };
+        self.kept.as_ref().is_some_and(again)
     }
 }
 

@@ -183,6 +183,21 @@ fn a_loop_of_branches_is_bounded() {
     }
 }
 
+/// A thread that comes round to the same state is cut long before the limit. One that counts goes on.
+#[test]
+fn a_round_is_cut_and_a_count_is_not() {
+    let ended = |step: u32, limits: &Limits| {
+        let text = format!(
+            "moire \"round\"\na (gpu 0, cta 0) {{ .reg n, p; L: add.u32 n, n, {step}; setp.lt.u32 p, n, 9000; @p bra L; }}\n"
+        );
+        operate(&program(&text), &Settings::letter(), limits).unwrap_or_else(|e| panic!("{e}")).bounded
+    };
+    let most = Limits { steps: 1 << 60, ..Limits::default() };
+    assert_eq!(ended(0, &most).as_deref(), Some("steps"));
+    assert_eq!(ended(1, &most), None);
+    assert_eq!(ended(1, &Limits { steps: 20_000, ..most }).as_deref(), Some("steps"));
+}
+
 /// A thread that never waits runs ahead of the others: not decided, by name.
 #[test]
 fn a_loop_that_runs_ahead_is_not_decided() {
