@@ -3,7 +3,7 @@
 use super::settle::stalls;
 use crate::graph::digest::mixed;
 use crate::graph::event::{Event, Faults};
-use crate::graph::events::ThreadState;
+use crate::graph::events::{Events, ThreadState};
 use crate::graph::graph::Answers;
 use crate::graph::ids::EventId;
 use crate::graph::row;
@@ -135,8 +135,10 @@ impl<const W: usize> Leaf<'_, '_, '_, W> {
 
     fn final_memories(&mut self) -> Vec<Memory> {
         let s = self.state;
-        let mut memories: Vec<Memory> = vec![initial_memory(s.graph.events.program)];
-        for (c, cell) in s.graph.events.layout.cells.entries() {
+        let Events { program, layout, .. } = &s.graph.events;
+        let initial = |(_, i): (_, &Instance)| program.objects[i.object.index()].init.clone();
+        let mut memories: Vec<Memory> = vec![layout.instances.entries().map(initial).collect()];
+        for (c, cell) in layout.cells.entries() {
             let writers = *s.graph.events.writers(c);
             let is_last = |w: &EventId| bits::is_empty(&bits::and(&self.co[w.index()], &writers));
             let last: Vec<EventId> = row::events(&writers).filter(is_last).collect();
@@ -194,8 +196,14 @@ impl<const W: usize> LeafView for Leaf<'_, '_, '_, W> {
     }
 
     fn facts(&mut self) -> LeafFacts {
-        let observed = observed_registers(self.state.graph.events.program);
-        let outcomes = self.states().iter().map(|f| f.outcome(&observed)).collect();
+        let s = self.state;
+        let observed = &s.graph.events.layout.observed;
+        let memories = self.memories();
+        // Only where there is a state.
+        let all = if memories.is_empty() { Vec::new() } else { self.registers() };
+        let seen = observed.iter().filter(|_| !all.is_empty()).map(|(t, r)| all[t.index()][r.index()]);
+        let regs: Vec<Value> = seen.collect();
+        let outcomes = memories.into_iter().map(|memory| Outcome { regs: regs.clone(), memory }).collect();
         LeafFacts { key: self.key(), kind: self.kind, outcomes, flags: self.flags.clone() }
     }
 

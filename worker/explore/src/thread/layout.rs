@@ -9,8 +9,8 @@
 
 use super::footprint::{base_symbol, copied, memory_operand, tile_operands};
 use super::ids::{CellId, Id, InstanceId, Table};
-use moire_execution::leaf::{Instance, instances};
-use moire_program::ir::{Op, Program, Scope, Space, SymbolId, ThreadId, Value};
+use moire_execution::leaf::{Instance, instances, observed_registers};
+use moire_program::ir::{Op, Program, Reg, Scope, Space, SymbolId, ThreadId, Value};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -94,6 +94,8 @@ pub(crate) struct Layout {
     pub(crate) cells: Table<CellId, Cell>,
     /// For each instance the positions of its cells.
     ranges: Table<InstanceId, Range<usize>>,
+    /// What an outcome has of the registers.
+    pub(crate) observed: Vec<(ThreadId, Reg)>,
 }
 
 impl Layout {
@@ -126,7 +128,8 @@ impl Layout {
             ranges.push(first..cells.len());
         }
         u16::try_from(cells.len()).ok()?;
-        Some(Layout { instances: all.into_iter().collect(), cells: cells.into_iter().collect(), ranges })
+        let (instances, cells) = (all.into_iter().collect(), cells.into_iter().collect());
+        Some(Layout { instances, cells, ranges, observed: observed_registers(program) })
     }
 
     /// The instance of a symbol for a thread: its own CTA's copy of shared objects.
