@@ -31,6 +31,8 @@ pub(super) struct Case<'a> {
     pub(super) program: Option<Arc<Program>>,
     /// See [`Case::answers`].
     answers: Option<Rc<[(String, Answer)]>>,
+    /// Models of the plan without an answer, and why.
+    unanswered: Vec<(String, String)>,
 }
 
 impl<'a> Case<'a> {
@@ -46,7 +48,14 @@ impl<'a> Case<'a> {
         if let Some(program) = &program {
             report.program = canonical(program).id.0;
         }
-        Ok(Self { item, context, report, program: program.map(Arc::new), answers: None })
+        Ok(Self {
+            item,
+            context,
+            report,
+            program: program.map(Arc::new),
+            answers: None,
+            unanswered: Vec::new(),
+        })
     }
 
     /// The explorer's answers under the models of the plan, in their order. They are computed once for all oracles.
@@ -63,13 +72,24 @@ impl<'a> Case<'a> {
                     self.report.engines.push(answer.report(&format!("explorer/{spec}")));
                     answers.push((spec, answer));
                 }
-                Err(why) => abstain(&mut self.report, &why),
+                Err(why) => {
+                    abstain(&mut self.report, &why);
+                    self.unanswered.push((spec, why.to_string()));
+                }
             }
         }
         if self.context.cancel.is_cancelled() {
             answers.clear();
         }
         Rc::clone(self.answers.insert(answers.into()))
+    }
+
+    /// The verdict of the explorer under a model, if [`Case::answers`] asked it already.
+    pub(super) fn said(&self, spec: &str) -> Option<Result<String, Abstention>> {
+        let answer = self.answers.iter().flat_map(|all| all.iter()).find(|(s, _)| s == spec);
+        let why = self.unanswered.iter().find(|(s, _)| s == spec);
+        let why = why.map(|(_, why)| Err(Abstention::Undecided(why.clone())));
+        answer.map(|(_, answer)| Ok(answer.verdict())).or(why)
     }
 
     /// Counts an abstention in the report.

@@ -74,13 +74,13 @@ fn tried(protocol: &Protocol, model: &Model, case: &mut Case<'_>) -> Vec<(Arc<Pr
     if case.context.cancel.is_cancelled() {
         return out;
     }
-    match answer::explored_planted(&program, model, case.context.planted) {
-        Ok(answer) => {
-            let verdict = answer.verdict();
-            if verdict != CLEAN {
-                out.push((Arc::new(program), rule(Direction::Property, verdict)));
-            }
-        }
+    // The program of the item is that of the protocol.
+    let said = case.said(MODEL).unwrap_or_else(|| {
+        answer::explored_planted(&program, model, case.context.planted).map(|answer| answer.verdict())
+    });
+    match said {
+        Ok(verdict) if verdict == CLEAN => {}
+        Ok(verdict) => out.push((Arc::new(program), rule(Direction::Property, verdict))),
         Err(why) => case.abstain(&why.at(PATTERNS.name)),
     }
     for mutant in chosen(protocol, case.item.index) {
