@@ -1,12 +1,12 @@
 //! Forms: what a compiler selects instructions for, without the program around it.
 //!
 //! A form is a program of one step: an operation with its orders and its scope, on an object with its width and space. Values,
-//! names and places are always the same. A compiler that refuses a form refuses every program with it, so it need be asked
-//! about each form once. [`settled`] gives a program that the compiler takes and that is as much like the drawn one as it can
-//! be: an access becomes a read-modify-write of the same order, then a relaxed access; a fence becomes `acq_rel`, then
-//! nothing; last of all each object gets the usual width.
+//! names and places are always the same, but for a zero, which optimisers know. A compiler that refuses a form refuses every
+//! program with it, so it need be asked about each form once. [`settled`] gives a program that the compiler takes and that is
+//! as much like the drawn one as it can be: an access becomes a read-modify-write of the same order, of a load then a
+//! compare-exchange, then a relaxed access; a fence becomes `acq_rel`, then nothing; last of all each object gets the usual width.
 
-use crate::syntax::{Access, Object, Order, Register, Source, Space, Step, Thread, Update, Value};
+use crate::syntax::{Access, Exchange, Object, Order, Register, Source, Space, Step, Thread, Update, Value};
 use crate::text::print::{line, space};
 use crate::walk;
 use moire_program::ir::{AtomOp, Placement, Scope};
@@ -33,6 +33,8 @@ fn form(source: &Source, step: &Step) -> Option<(String, Source)> {
     match &mut step {
         Step::Load { .. } | Step::Fence { .. } => {}
         Step::Store { value, .. } => *value = Value::Number(1),
+        // `opt` makes a load of an update that changes nothing.
+        Step::Update(Update { value: Value::Number(0), .. }) => {}
         Step::Update(update) => update.value = Value::Number(1),
         Step::Cas(cas) => (cas.expected, cas.desired) = (0, Value::Number(1)),
         Step::If { .. } => return None,
@@ -141,10 +143,20 @@ fn weaker(source: &Source, step: &Step) -> Option<Step> {
                 (Order::Relaxed, AtomOp::Add, Some(dst)) if u.value == Value::Number(0) => {
                     Some(Step::Load { dst, object: u.object, access: relaxed })
                 }
+                (order, AtomOp::Add, Some(dst)) if u.value == Value::Number(0) => {
+                    let (desired, failure) = (Value::Number(0), Order::Relaxed);
+                    let (object, scope) = (u.object, u.scope);
+                    let cas = Exchange { dst, object, expected: 0, desired, success: order, failure, scope };
+                    Some(Step::Cas(cas))
+                }
                 (Order::Relaxed, AtomOp::Exch | AtomOp::Add, _) => None,
                 (Order::Relaxed, ..) => Some(Step::Update(Update { op: AtomOp::Add, ..u.clone() })),
                 _ => Some(Step::Update(Update { order: Order::Relaxed, ..u.clone() })),
             }
+        }
+        Step::Cas(c) if c.expected == 0 && c.desired == Value::Number(0) && !wide => {
+            let access = Access::Atomic { order: Order::Relaxed, scope: c.scope, volatile: false };
+            Some(Step::Load { dst: c.dst, object: c.object, access })
         }
         // Both orders of a compare-exchange of 128 bits must read alike.
         Step::Cas(_) if wide => None,
