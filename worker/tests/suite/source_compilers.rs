@@ -194,6 +194,21 @@ fn what_a_compiler_does_not_do_is_an_abstention() {
     assert!(!oracles.capabilities().iter().any(|c| c == LLVM.capability));
 }
 
+/// Every other turn of a stream has an optimiser in front. A compiler that has none compiles those programs as they are.
+#[test]
+fn a_compiler_without_an_optimiser_takes_every_turn() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let empty = "sed -n 's/^define ptx_kernel void @\\([a-z0-9_]*\\).*/.visible .entry \\1(\\n)\\n{\\n\\tret;\\n}/p' module.ll > module.ptx";
+    let oracles = Oracles::with_source_compilers(&[stand_in(folder.path(), 20, empty)]);
+    let drawn = |index| Source::Generated { seed: 2, profile: Profile::Source.name().to_owned(), index };
+    for index in [0, 64, 600] {
+        let report = run(&oracles, LLVM_SOURCES.name, drawn(index));
+        let reasons: Vec<&String> = report.abstentions.keys().collect();
+        assert!(reasons.iter().all(|why| why.contains("parameters")), "{index}: {report:?}");
+        assert!(!reasons.is_empty() || !report.engines.is_empty(), "{index}: {report:?}");
+    }
+}
+
 /// One program of a text is refused: the others are compiled as if it were not there.
 #[test]
 fn a_batch_is_cut_until_the_program_to_blame_is_alone() {

@@ -130,7 +130,9 @@ impl Sources {
             .map_err(Abstention::SourceCell)?;
         let own: Vec<Cell> = named.iter().filter(|c| self.kinds.contains(&c.kind)).cloned().collect();
         if plan.is_empty() {
-            let plain = self.tools().iter().map(Cell::of).filter(|_| how != Optimised::Only);
+            // A compiler without an optimiser takes part all the same.
+            let plain = self.tools().iter().filter(|t| how != Optimised::Only || t.optimiser().is_none());
+            let plain = plain.map(Cell::of);
             let first = self.tools().iter().filter(|_| how != Optimised::Never);
             return Ok(plain.chain(first.filter_map(Cell::optimised)).collect());
         }
