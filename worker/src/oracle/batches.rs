@@ -6,12 +6,12 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Most batches whose answers are kept: one for each thread that works, and the one before.
-const MAX_KEPT: usize = 64;
+/// Most programs whose answers are kept: the batches of each thread that works, and those before.
+const MAX_KEPT: usize = 4096;
 
 /// The batches compiled last, for each setting `C` of the compiler.
 #[derive(Debug)]
-pub(super) struct Batches<C, A>(Mutex<Vec<(Key<C>, Slot<A>)>>);
+pub(super) struct Batches<C, A>(Mutex<Vec<(Key<C>, usize, Slot<A>)>>);
 
 /// A batch: seed of the stream, number of the batch, setting.
 type Key<C> = (u64, u64, C);
@@ -34,22 +34,22 @@ impl<C: Clone + PartialEq, A: Clone> Batches<C, A> {
         compile: impl FnOnce(std::ops::RangeInclusive<u64>) -> Vec<A>,
     ) -> A {
         let (number, at) = (index / size as u64, index % size as u64);
-        let slot = self.slot((seed, number, setting.clone()));
+        let slot = self.slot((seed, number, setting.clone()), size);
         // The last batch of a stream has a place for every index up to the last one.
         let batch = slot.get_or_init(|| compile(index - at..=(index - at).saturating_add(size as u64 - 1)));
         batch[usize::try_from(at).expect("a place in a batch")].clone()
     }
 
-    fn slot(&self, key: Key<C>) -> Slot<A> {
+    fn slot(&self, key: Key<C>, size: usize) -> Slot<A> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, slot)) = all.iter().find(|(k, _)| *k == key) {
+        if let Some((.., slot)) = all.iter().find(|(k, ..)| *k == key) {
             return Arc::clone(slot);
         }
-        if all.len() >= MAX_KEPT {
+        while !all.is_empty() && all.iter().map(|(_, size, _)| size).sum::<usize>() + size > MAX_KEPT {
             all.remove(0);
         }
         let slot = Slot::default();
-        all.push((key, Arc::clone(&slot)));
+        all.push((key, size, Arc::clone(&slot)));
         slot
     }
 }

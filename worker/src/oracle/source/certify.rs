@@ -9,7 +9,7 @@
 use super::super::abstention::Abstention;
 use super::super::case::Context;
 use super::cell::Cell as Compiles;
-use super::compiled::SIZE;
+use super::turns::SIZE;
 use super::{Found, Sources, all, blame, judge, written};
 use crate::direction::Direction;
 use crate::job::Cancel;

@@ -6,6 +6,7 @@
 use super::Threads;
 use super::cell::Cell;
 use super::judge;
+use super::turns::{LARGE, Stretches, Turn};
 use crate::oracle::abstention::Abstention;
 use crate::oracle::batches;
 use moire_generate::source::source_seed;
@@ -20,9 +21,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The PTX of a program, or why there is none.
 type Ptx = Result<Threads, Arc<Failure>>;
 
-/// Programs of one batch: few enough that the forms of the first ones are soon known.
-pub(super) const SIZE: usize = 64;
-
 /// A compiler and how it is called.
 pub(super) type Called<'a> = (&'a Compiler, &'a Cell);
 
@@ -32,7 +30,8 @@ pub(super) struct Answers {
     /// Where tables are kept between runs.
     folder: Option<PathBuf>,
     tables: Mutex<Vec<(Cell, Arc<Mutex<Table>>)>>,
-    batches: batches::Batches<Vec<Cell>, (Source, Vec<Ptx>, Option<Source>)>,
+    batches: batches::Batches<(Turn, usize, Vec<Cell>), (Source, Vec<Ptx>, Option<Source>)>,
+    stretches: Stretches,
     /// What was judged lately.
     pub(super) found: judge::Found,
 }
@@ -43,17 +42,19 @@ impl Answers {
         Answers { folder: moire_toolchain::source::folder(), ..Answers::default() }
     }
 
-    /// The program at `index` of the stream `seed` as these compilers take it, the PTX that each makes, and a form that was
-    /// drawn of which the first one dies. `beat` is called from time to time.
+    /// The program at `index` of the stream `seed`, whose turn it is, as these compilers take it, the PTX that each makes, and a
+    /// form that was drawn of which the first one dies. `beat` is called from time to time.
     pub(super) fn item(
         &self,
         by: &[Called<'_>],
-        (seed, index): (u64, u64),
+        (seed, index, turn): (u64, u64, Turn),
         beat: &dyn Fn(),
     ) -> (Source, Vec<Result<Threads, Abstention>>, Option<Source>) {
         let cells: Vec<Cell> = by.iter().map(|(_, cell)| (*cell).clone()).collect();
-        let (source, ptx, deadly) = self.batches.item(SIZE, &cells, (seed, index), |indices| {
-            let drawn: Vec<Source> = indices.map(|i| source_seed(seed, i)).collect();
+        let place = turn.place(index);
+        let size = self.stretches.size(seed, turn, place);
+        let (source, ptx, deadly) = self.batches.item(size, &(turn, size, cells), (seed, place), |places| {
+            let drawn: Vec<Source> = places.map(|place| source_seed(seed, turn.index(place))).collect();
             let wanted: Vec<Forms> = drawn.iter().map(forms).collect();
             let drawn = self.settled(by, drawn, beat);
             let deadly =
@@ -98,7 +99,7 @@ impl Answers {
         drop(table);
         let fit: Vec<&Source> =
             sources.iter().zip(&refusals).filter(|(_, why)| why.is_none()).map(|(s, _)| *s).collect();
-        let mut made = batch::compile(by.0, &fit, &by.1.options(by.0), SIZE, beat).into_iter();
+        let mut made = batch::compile(by.0, &fit, &by.1.options(by.0), LARGE, beat).into_iter();
         let answer = |refusal: Option<Failure>| match refusal {
             Some(why) => Err(Arc::new(why)),
             None => made.next().map_or_else(

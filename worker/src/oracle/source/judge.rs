@@ -6,7 +6,7 @@
 //! Under the default reading a release sequence has read-modify-writes only, which is the weaker reading; U3 is asked in its
 //! weaker reading too, and of the PTX accesses of 128 bits in their stronger one. So a claim does not depend on a switch.
 //!
-//! Releases of a compiler often emit the same, and all are asked of one program, so what was found lately is kept.
+//! Releases of a compiler often emit the same but for names, and all are asked of one program, so what was found lately is kept.
 
 use super::blame;
 use crate::oracle::abstention::Abstention;
@@ -49,7 +49,7 @@ pub(super) struct Desk<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Found {
     meanings: Lately<Option<Arc<BTreeSet<State>>>>,
-    verdicts: Lately<Verdict>,
+    judged: Lately<(Seen, Vec<String>)>,
 }
 
 /// The judgement, and what it is about.
@@ -66,26 +66,30 @@ pub(super) struct Verdict {
 
 /// Judges a program and the PTX of its threads.
 pub(super) fn judge(source: &Source, texts: &[String], desk: Desk<'_>) -> Result<Verdict, Abstention> {
-    // Before the body stand versions and targets. Of them the number of lines counts, which witnesses name.
-    let told = |text: &String| match text.split_once('{') {
-        Some((head, body)) => format!("{} {body}", head.lines().count()),
-        None => text.clone(),
-    };
-    let key = [print(source)].into_iter().chain(texts.iter().map(told)).collect::<Vec<_>>().join("\0");
-    desk.found.verdicts.get(&key, || judged(source, texts, desk))
-}
-
-fn judged(source: &Source, texts: &[String], desk: Desk<'_>) -> Result<Verdict, Abstention> {
     let models = desk.models;
     let Some(allowed) = meaning(source, desk).map_err(|why| why.at("source"))? else {
         return Ok(Verdict { judged: Judged::Racy, compiled: None, executions: 0, class: Vec::new() });
     };
     let compiled = together(source, texts).map_err(|why| why.at("PTX"))?;
     let asked = Asked { source, allowed: &allowed, compiled: &compiled, models };
-    let seen = asked.search(&compiled.program, true).map_err(|why| why.at("PTX"))?;
-    let class =
-        if seen.judged.direction().is_some() { blame::class(&asked, &seen.judged) } else { Vec::new() };
+    let (seen, class) = desk.found.judged.get(&unnamed(source, &compiled.program), || {
+        let seen = asked.search(&compiled.program, true).map_err(|why| why.at("PTX"))?;
+        let wrong = seen.judged.direction().is_some();
+        let class = if wrong { blame::class(&asked, &seen.judged) } else { Vec::new() };
+        Ok((seen, class))
+    })?;
     Ok(Verdict { judged: seen.judged, executions: seen.executions, compiled: Some(compiled), class })
+}
+
+/// What a judgement depends on: both programs, without names of registers and labels, and without lines.
+fn unnamed(source: &Source, compiled: &Program) -> String {
+    let mut out = compiled.clone();
+    for thread in &mut out.threads {
+        thread.labels.clear();
+        thread.regs.iter_mut().for_each(|register| register.name.clear());
+        thread.body.iter_mut().for_each(|instr| (instr.line, instr.column) = (0, 0));
+    }
+    format!("{}\0{out:?}", print(source))
 }
 
 /// Whether a program means more than another one.
@@ -158,6 +162,7 @@ pub(super) struct Asked<'a> {
 }
 
 /// What the search found.
+#[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) judged: Judged,
     executions: u64,

@@ -15,6 +15,7 @@ mod cell;
 pub mod certify;
 mod compiled;
 mod judge;
+mod turns;
 
 pub use cell::SourceCellError;
 
@@ -27,7 +28,7 @@ use super::tools::{LLVM, MIXING, NVCC};
 use super::{CRASH, Oracle, answer, refine, same};
 use crate::job::{Budget, Claim, EngineReport, Item, Reduced, Side, Source as Origin, Verification};
 use cell::Cell;
-use compiled::{Answers, Called, SIZE};
+use compiled::{Answers, Called};
 use judge::{Desk, Verdict};
 use moire_program::canon::spell::hash;
 use moire_source::Source;
@@ -36,6 +37,7 @@ use moire_source::reduce::smaller;
 use moire_source::text::{parse, print};
 use moire_toolchain::source::{Compiler, Kind};
 use std::sync::{Arc, OnceLock};
+use turns::Turn;
 
 /// Facts about the oracle of `llc`.
 pub const LLVM_SOURCES: About =
@@ -116,6 +118,11 @@ impl Sources {
         self.kinds.len() > 1
     }
 
+    /// Programs with an optimiser in front and programs without take turns. Pairs of mixtures are too many for that.
+    fn turn(&self, index: u64) -> Turn {
+        Turn::of(index, if self.mixes() { 1 } else { 2 })
+    }
+
     fn tool(&self, cell: &Cell) -> Result<&Compiler, Abstention> {
         let here = self.tools().iter().find(|t| cell.takes(t));
         here.ok_or_else(|| Abstention::NoSourceCompiler(cell.to_string()))
@@ -142,11 +149,10 @@ impl Sources {
     /// The sides of an item: each cell alone, or one pair of cells, the same for all items of a batch. Every other batch has
     /// an optimiser in front; a text is tried in both ways.
     fn sides(&self, item: &Item) -> Result<Vec<Vec<Cell>>, Abstention> {
-        let (index, batch) = (item.index, item.index / SIZE as u64);
         let how = match item.source {
             _ if self.mixes() => Optimised::Never,
             Origin::Text(_) => Optimised::Too,
-            Origin::Generated { .. } if batch % 2 == 1 => Optimised::Only,
+            Origin::Generated { .. } if self.turn(item.index).own() == 1 => Optimised::Only,
             Origin::Generated { .. } => Optimised::Never,
         };
         let cells = self.cells(&item.plan.models, how)?;
@@ -157,7 +163,7 @@ impl Sources {
             .flat_map(|a| (0..cells.len()).filter(move |b| *b != a).map(move |b| (a, b)))
             .collect();
         let Some(count) = u64::try_from(pairs.len()).ok().filter(|n| *n > 0) else { return Ok(Vec::new()) };
-        let at = usize::try_from(index / SIZE as u64 % count).unwrap_or(0);
+        let at = usize::try_from(Turn::of(item.index, count).own()).unwrap_or(0);
         Ok(pairs.get(at).map(|(a, b)| vec![cells[*a].clone(), cells[*b].clone()]).into_iter().collect())
     }
 
@@ -239,7 +245,8 @@ impl Sources {
             }
             Origin::Generated { seed, index, .. } => {
                 let beat = || context.cancel.tick();
-                let (source, each, deadly) = self.answers.item(&self.called(cells)?, (*seed, *index), &beat);
+                let at = (*seed, *index, self.turn(*index));
+                let (source, each, deadly) = self.answers.item(&self.called(cells)?, at, &beat);
                 Ok((source, each.into_iter().collect(), deadly))
             }
         }

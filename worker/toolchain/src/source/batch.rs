@@ -1,12 +1,12 @@
 //! Batches: many source programs compiled as one text, because a start of a compiler costs more than a small program.
 //!
-//! A text that is refused is compiled again without the programs that the compiler blames. If it blames none, the text is cut
-//! in two until the programs to blame are alone in theirs. So each program gets the answer it would get alone, but for the
-//! numbers of labels and of its kernels, which are made the same.
+//! A text that is refused is compiled again without the programs that the compiler blames: first what stands behind them, which
+//! may hold others. If it blames none, the text is cut in two until the programs to blame are alone in theirs. So each program
+//! gets the answer it would get alone, but for the numbers of labels and of its kernels, which are made the same.
 
 use super::{Compiler, Options};
 use crate::Failure;
-use crate::tile::batch::entry;
+use crate::tile::batch::Entries;
 use moire_source::Source;
 use moire_source::llvm::kernel_name;
 use std::collections::BTreeMap;
@@ -31,48 +31,71 @@ pub fn compile(
     out
 }
 
-fn batch(
+/// The answer about a program.
+type Answer = Result<Threads, Arc<Failure>>;
+
+fn batch(compiler: &Compiler, part: &[&Source], how: (&Options, &dyn Fn()), out: &mut Vec<Answer>) {
+    let mut answers: Vec<Option<Answer>> = vec![None; part.len()];
+    let mut from = 0;
+    while let Some(rest) = part.get(from..).filter(|rest| !rest.is_empty()) {
+        let failure = match once(compiler, rest, how) {
+            Ok(all) => {
+                answers[from..].iter_mut().zip(all).for_each(|(answer, ptx)| *answer = Some(Ok(ptx)));
+                break;
+            }
+            Err(failure) => failure,
+        };
+        let blamed = blamed(&failure, rest);
+        if rest.len() == 1 || failure.of_the_call() || blamed.is_empty() {
+            alone(compiler, rest, how, failure, &mut answers[from..]);
+            break;
+        }
+        for (n, lines) in &blamed {
+            answers[from + n] = Some(Err(Arc::new(Failure::Refused(lines.clone()))));
+        }
+        // `llc` ends at the first function that it does not take. What stands before it is compiled later, all together.
+        let first = blamed.keys().next().filter(|_| failure.blamed().is_some());
+        from = first.map_or(part.len(), |n| from + n + 1);
+    }
+    let open: Vec<&Source> =
+        part.iter().zip(&answers).filter(|(_, a)| a.is_none()).map(|(s, _)| *s).collect();
+    let mut later = Vec::new();
+    if !open.is_empty() {
+        batch(compiler, &open, how, &mut later);
+    }
+    let mut later = later.into_iter();
+    out.extend(answers.into_iter().filter_map(|answer| answer.or_else(|| later.next())));
+}
+
+/// One run of the compiler.
+fn once(
+    compiler: &Compiler,
+    part: &[&Source],
+    (options, beat): (&Options, &dyn Fn()),
+) -> Result<Vec<Threads>, Failure> {
+    beat();
+    let ptx = compiler.compile(&compiler.kind().text(part), options)?;
+    taken(&ptx, part).ok_or_else(|| Failure::NoPtx("a kernel is missing".into()))
+}
+
+/// The answers where the compiler blames no program: that of the call, or those of both halves.
+fn alone(
     compiler: &Compiler,
     part: &[&Source],
     how: (&Options, &dyn Fn()),
-    out: &mut Vec<Result<Threads, Arc<Failure>>>,
+    failure: Failure,
+    answers: &mut [Option<Answer>],
 ) {
-    how.1();
-    let compiled = compiler.compile(&compiler.kind().text(part), how.0);
-    let failure = match compiled {
-        Ok(ptx) => match taken(&ptx, part) {
-            Some(all) => {
-                out.extend(all.into_iter().map(Ok));
-                return;
-            }
-            None => Failure::NoPtx("a kernel is missing".into()),
-        },
-        Err(failure) => failure,
-    };
+    let mut all = Vec::new();
     if part.len() == 1 || failure.of_the_call() {
         let failure = Arc::new(failure);
-        out.extend(part.iter().map(|_| Err(Arc::clone(&failure))));
-        return;
+        all.extend(part.iter().map(|_| Err(Arc::clone(&failure))));
+    } else {
+        let (one, other) = part.split_at(part.len() / 2);
+        batch(compiler, one, how, &mut all);
+        batch(compiler, other, how, &mut all);
     }
-    let blamed = blamed(&failure, part);
-    if !blamed.is_empty() {
-        let rest: Vec<&Source> =
-            (0..part.len()).filter(|n| !blamed.contains_key(n)).map(|n| part[n]).collect();
-        let mut answers = Vec::new();
-        if !rest.is_empty() {
-            batch(compiler, &rest, how, &mut answers);
-        }
-        let mut answers = answers.into_iter();
-        let answer = |n: usize| match blamed.get(&n) {
-            Some(lines) => Some(Err(Arc::new(Failure::Refused(lines.clone())))),
-            None => answers.next(),
-        };
-        out.extend((0..part.len()).filter_map(answer));
-        return;
-    }
-    let (one, other) = part.split_at(part.len() / 2);
-    batch(compiler, one, how, out);
-    batch(compiler, other, how, out);
+    answers.iter_mut().zip(all).for_each(|(answer, one)| *answer = Some(one));
 }
 
 /// The programs that the compiler blames, by position, and what it says.
@@ -91,16 +114,17 @@ fn blamed(failure: &Failure, part: &[&Source]) -> BTreeMap<usize, Vec<String>> {
 
 /// The modules of each program, under the number that the program has alone.
 fn taken(ptx: &str, part: &[&Source]) -> Option<Vec<Threads>> {
+    let entries = Entries::of(ptx);
     let of = |(n, source): (usize, &&Source)| {
-        (0..source.threads.len()).map(|t| alone(ptx, n, t)).collect::<Option<Threads>>()
+        (0..source.threads.len()).map(|t| module(&entries, n, t)).collect::<Option<Threads>>()
     };
     part.iter().enumerate().map(of).collect()
 }
 
 /// The kernel of a thread as a module, without the shared variables of other programs.
-fn alone(ptx: &str, program: usize, thread: usize) -> Option<String> {
+fn module(entries: &Entries<'_>, program: usize, thread: usize) -> Option<String> {
     let name = kernel_name(program, thread);
-    let text = entry(ptx, &name)?;
+    let text = entries.alone(&name)?;
     let own = format!("moire_s{program}_");
     let kept = text.lines().filter(|l| !l.contains("moire_s") || l.contains(&own));
     let text: String = kept.flat_map(|l| [l, "\n"]).collect();
@@ -119,9 +143,10 @@ mod tests {
                  .visible .entry moire_{n}_0_(\n)\n{{\n\tld.shared.u32 %r1, [moire_s{n}_1];\n\tbra $L__BB{n}_2;\n}}\n"
             )
         };
-        let one = alone(&module(0), 0, 0).unwrap();
-        assert_eq!(Some(&one), alone(&module(7), 7, 0).as_ref());
+        let alone = |ptx: &str, program| super::module(&Entries::of(ptx), program, 0);
+        let one = alone(&module(0), 0).unwrap();
+        assert_eq!(Some(&one), alone(&module(7), 7).as_ref());
         assert!(one.contains("[moire_s0_1]") && !one.contains("moire_s3"), "{one}");
-        assert_eq!(alone(&module(7), 6, 0), None);
+        assert_eq!(alone(&module(7), 6), None);
     }
 }

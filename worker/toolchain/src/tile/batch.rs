@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::sass::Nvdisasm;
 use moire_tile_ir::bytecode::{Bytecode, WriteError, write};
 use moire_tile_ir::{FUNCTIONS, Function, Module};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How to compile.
@@ -52,8 +53,8 @@ pub fn compile(
     beat: &dyn Fn(),
 ) -> Vec<Result<String, Unanswered>> {
     let taken = |compiled: &Compiled, part: &[Function]| {
-        let one =
-            |(i, function): (usize, &Function)| Some(renamed(entry(&compiled.ptx, &name(i))?, i, function));
+        let entries = Entries::of(&compiled.ptx);
+        let one = |(i, function): (usize, &Function)| Some(renamed(entries.alone(&name(i))?, i, function));
         part.iter().enumerate().map(one).collect()
     };
     all(compiler, kernels, (plan, beat), (Stage::Ptx, &taken))
@@ -68,8 +69,9 @@ pub fn assemble(
 ) -> Vec<Result<Assembled, Unanswered>> {
     let taken = |compiled: &Compiled, part: &[Function]| {
         let mut listed = nvdisasm.kernels(compiled.object.as_deref()?).ok()?;
+        let entries = Entries::of(&compiled.ptx);
         let one = |(i, function): (usize, &Function)| {
-            let ptx = renamed(entry(&compiled.ptx, &name(i))?, i, function);
+            let ptx = renamed(entries.alone(&name(i))?, i, function);
             Some(Assembled { ptx, machine: listed.remove(&name(i))? })
         };
         part.iter().enumerate().map(one).collect()
@@ -136,19 +138,33 @@ fn name(i: usize) -> String {
     format!("moire_kernel_{i}_")
 }
 
-/// One kernel of a module as a module: the text before the first kernel, and the kernel.
-pub(crate) fn entry(ptx: &str, name: &str) -> Option<String> {
-    let head = ptx.find(".visible .entry")?;
-    let start = ptx.find(&format!(".visible .entry {name}("))?;
-    let end = start + ptx[start..].find("\n}\n")? + "\n}\n".len();
-    // Comments name the kernels of the whole module.
-    let head = ptx[..head].lines().filter(|l| !l.trim_start().starts_with("//") && !l.trim().is_empty());
-    let mut out = String::new();
-    head.chain(ptx[start..end].lines()).for_each(|line| {
-        out.push_str(line);
-        out.push('\n');
-    });
-    Some(NUMBERED.iter().fold(out, |text, prefix| unnumbered(&text, prefix)))
+/// What stands before the name of a kernel.
+const ENTRY: &str = ".visible .entry ";
+
+/// The kernels of a module by name, each to be taken as a module: the text before the first kernel, and the kernel.
+pub(crate) struct Entries<'t> {
+    head: String,
+    kernels: BTreeMap<&'t str, &'t str>,
+}
+
+impl<'t> Entries<'t> {
+    pub(crate) fn of(ptx: &'t str) -> Entries<'t> {
+        let mut parts = ptx.split(ENTRY);
+        // Comments name the kernels of the whole module.
+        let head = parts.next().unwrap_or_default().lines();
+        let head = head.filter(|l| !l.trim_start().starts_with("//") && !l.trim().is_empty());
+        let kernel =
+            |part: &'t str| Some((part.split_once('(')?.0, &part[..part.find("\n}\n")? + "\n}\n".len()]));
+        let kernels = parts.filter_map(kernel).collect();
+        Entries { head: head.flat_map(|l| [l, "\n"]).collect(), kernels }
+    }
+
+    /// The module of one kernel.
+    pub(crate) fn alone(&self, name: &str) -> Option<String> {
+        let kernel = self.kernels.get(name)?;
+        let text = format!("{}{ENTRY}{kernel}", self.head);
+        Some(NUMBERED.iter().fold(text, |text, prefix| unnumbered(&text, prefix)))
+    }
 }
 
 /// Prefixes of names that continue with the number of the kernel in its file.
@@ -169,12 +185,16 @@ mod tests {
     fn kernels_are_taken_apart() {
         let ptx = "//\n.version 9.5\n.target sm_90a\n\n\t// .globl\ta\n.visible .global .b8 m[64];\n\n.visible .entry a(\n)\n{\n\t{ ret; }\n}\n\t// .globl\tab\n.visible .entry ab(\n)\n{\n\tbra.uni $L__BB1_1;\n}\n";
         let head = ".version 9.5\n.target sm_90a\n.visible .global .b8 m[64];\n";
-        assert_eq!(entry(ptx, "a").unwrap(), format!("{head}.visible .entry a(\n)\n{{\n\t{{ ret; }}\n}}\n"));
+        let entries = Entries::of(ptx);
         assert_eq!(
-            entry(ptx, "ab").unwrap(),
+            entries.alone("a").unwrap(),
+            format!("{head}.visible .entry a(\n)\n{{\n\t{{ ret; }}\n}}\n")
+        );
+        assert_eq!(
+            entries.alone("ab").unwrap(),
             format!("{head}.visible .entry ab(\n)\n{{\n\tbra.uni $L__BB0_1;\n}}\n")
         );
-        assert_eq!(entry(ptx, "b"), None);
+        assert_eq!(entries.alone("b"), None);
         assert!(!name(11).contains(&name(1)));
     }
 }
