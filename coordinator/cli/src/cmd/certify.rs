@@ -52,6 +52,12 @@ struct Row {
     /// `r = load.acquire.gpu x of .global .b32`
     cell: String,
     emitted: Vec<String>,
+    /// What would do of what is emitted, if less would.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    least: Option<Vec<String>>,
+    /// What is more than needed, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    more: Vec<String>,
     answer: &'static str,
     /// What is lost, why it is refused or not known.
     why: String,
@@ -111,7 +117,8 @@ pub(crate) fn run(args: &Certify) -> Result<u8> {
 
 /// What is said and left out.
 const MEANING: &str = "sound: kept in litmus tests of two or three threads, the source under rc11-scoped, the PTX under ptx with \
-                       accesses of 128 bits whole (Q2=A); --format json says in how many; mixed-size: code accesses one object with \
+                       accesses of 128 bits whole (Q2=A); --format json says in how many; stronger than needed: without that it is still what the \
+                       published mapping asks for, and kept in the same programs; mixed-size: code accesses one object with \
                        two widths, whose outcome PTX leaves undefined (8.7.1) and devices may not; objects are aligned to 16 \
                        bytes; other programs, and what ptxas makes of the PTX, are not judged";
 const SOUND: &str = "sound";
@@ -130,7 +137,30 @@ fn row(compiler: &str, one: &Certified) -> Row {
         Kept::Open(why) => (OPEN, why.clone(), None, None),
     };
     let compiler = compiler.to_owned();
-    Row { compiler, cell, emitted: one.emitted.clone(), answer, why, programs, program }
+    let least = one.least.as_ref().map(|least| least.iter().flatten().cloned().collect());
+    Row {
+        compiler,
+        cell,
+        emitted: one.emitted.clone(),
+        least,
+        more: more(one),
+        answer,
+        why,
+        programs,
+        program,
+    }
+}
+
+/// What is more than needed, each with what would do.
+fn more(one: &Certified) -> Vec<String> {
+    let pairs = one.emitted.iter().zip(one.least.iter().flatten());
+    let said = |(is, would): (&String, &Option<String>)| match would {
+        None => Some(format!("one more {}", pattern(is))),
+        Some(would) if would == is => None,
+        Some(would) if pattern(would) == pattern(is) => Some(format!("{} of a wider scope", pattern(is))),
+        Some(would) => Some(format!("{} where {} would do", pattern(is), pattern(would))),
+    };
+    pairs.filter_map(said).collect()
 }
 
 /// An operation without orders, scope, width and space, and these.
@@ -161,8 +191,10 @@ fn pattern(word: &str) -> String {
 fn table(compiler: &str, found: &[Certified], rows: &[Row]) -> String {
     let count = |answer: &str| rows.iter().filter(|row| row.answer == answer).count();
     let counts: Vec<String> = ANSWERS.iter().map(|answer| format!("{} {answer}", count(answer))).collect();
-    let mut out = format!("{compiler}: {}: {}\n", many(rows.len(), "operation"), counts.join(", "));
-    let mut groups: BTreeMap<(usize, String, String, String), Vec<usize>> = BTreeMap::new();
+    let strong = rows.iter().filter(|row| !row.more.is_empty()).count();
+    let strong = if strong == 0 { String::new() } else { format!("; {strong} stronger than needed") };
+    let mut out = format!("{compiler}: {}: {}{strong}\n", many(rows.len(), "operation"), counts.join(", "));
+    let mut groups: BTreeMap<(usize, String, String, [String; 2]), Vec<usize>> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();
     for (n, (one, row)) in found.iter().zip(rows).enumerate() {
         let operation = parts(&row.cell).0;
@@ -171,15 +203,18 @@ fn table(compiler: &str, found: &[Certified], rows: &[Row]) -> String {
             order.len() - 1
         });
         let emitted: Vec<String> = one.emitted.iter().map(|word| pattern(word)).collect();
-        let why = plain(&row.why);
-        groups.entry((at, emitted.join("; "), row.answer.to_owned(), why)).or_default().push(n);
+        let words = [plain(&row.why), row.more.join("; ")];
+        groups.entry((at, emitted.join("; "), row.answer.to_owned(), words)).or_default().push(n);
     }
-    for ((at, emitted, answer, why), all) in &groups {
+    for ((at, emitted, answer, [why, more]), all) in &groups {
         let said: Vec<String> =
             (0..4).map(|part| listed(all.iter().map(|n| parts(&rows[*n].cell).1[part].clone()))).collect();
         let why = if why.is_empty() { String::new() } else { format!(": {why}") };
         let arrow = if emitted.is_empty() { String::new() } else { format!(" -> {emitted}") };
         let _ = writeln!(out, "  {answer:7} {}{arrow}{why}\n            {}", order[*at], said.join(" | "));
+        if !more.is_empty() {
+            let _ = writeln!(out, "            stronger than needed: {more}");
+        }
     }
     out
 }

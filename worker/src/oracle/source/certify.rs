@@ -5,10 +5,13 @@
 //! lost in a partner. It is not the cell's if it is there once the other threads have stronger instructions; and where a partner
 //! stands in its own thread, if the cell emits none of the instructions that the class of the verdict names. Sizes are mixed by
 //! the cell whose accesses have another width than its object, and a weak access is lost by the cell that emits it.
+//!
+//! Of a cell that is kept it is also said what is more than needed (`surplus`).
 
 use super::super::abstention::Abstention;
 use super::super::case::Context;
 use super::cell::Cell as Compiles;
+use super::surplus::{self, Least};
 use super::turns::SIZE;
 use super::{Found, Sources, all, blame, judge, written};
 use crate::direction::Direction;
@@ -17,7 +20,7 @@ use crate::oracle::models::Models;
 use moire_source::cell::{Cell, Told};
 use moire_source::form::{Forms, settled};
 use moire_source::{Source, cell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A cell, and what a compiler makes of it.
 #[derive(Clone, Debug)]
@@ -28,6 +31,15 @@ pub struct Certified {
     pub emitted: Vec<String>,
     /// Whether it is kept.
     pub kept: Kept,
+    /// The least of what is emitted that would do, if less would: each instruction, in a weaker form or gone.
+    pub least: Option<Least>,
+}
+
+/// A program that told that a cell is kept, with the thread of the cell, if it is one.
+struct Telling {
+    source: Source,
+    ptx: Vec<String>,
+    thread: Option<usize>,
 }
 
 /// Whether a compiler keeps what a cell says.
@@ -56,7 +68,9 @@ pub enum Kept {
 /// A name that cannot be read, or of a compiler that is not here.
 pub fn compilers(named: &[String]) -> Result<Vec<String>, Abstention> {
     if named.iter().any(|spec| Compiles::parse(spec).is_none()) {
-        return Err(Abstention::Unusable("a compiler is named as `llvm`, `llvm:release=19` or `nvcc`"));
+        return Err(Abstention::Unusable(
+            "a compiler is named as `llvm`, `llvm:release=19` or `nvcc`",
+        ));
     }
     let mut out = Vec::new();
     for sources in all().filter(|s| !s.mixes()) {
@@ -111,7 +125,7 @@ impl Asked<'_> {
             if matches!(kept, Kept::Open(_)) {
                 programs.extend(cell.programs().into_iter().map(|told| (out.len(), told)));
             }
-            out.push(Certified { cell: *cell, emitted, kept });
+            out.push(Certified { cell: *cell, emitted, kept, least: None });
         }
         self.judge(&mut out, programs)?;
         Ok(out)
@@ -132,23 +146,56 @@ impl Asked<'_> {
         let sources: Vec<Source> =
             programs.iter().map(|(_, told)| settled(&told.source, &mut refused)).collect();
         let texts = self.sources.compiled(&self.by, &sources.iter().collect::<Vec<_>>(), self.context)?;
-        for (((row, told), source), ptx) in programs.into_iter().zip(sources).zip(texts) {
-            let row = &mut rows[row];
+        let mut telling: BTreeMap<usize, Vec<Telling>> = BTreeMap::new();
+        for (((at, told), source), ptx) in programs.into_iter().zip(sources).zip(texts) {
+            let row = &mut rows[at];
             if matches!(row.kept, Kept::Lost { .. }) {
                 continue;
             }
             let counted = ptx.and_then(|ptx| {
                 let verdict = judge::judge(&source, &ptx, self.sources.desk(self.context))?;
-                self.count(row, &told, &Found { source, ptx: ptx.to_vec(), verdict })
+                let found = Found { source, ptx: ptx.to_vec(), verdict };
+                let tells = self.count(row, &told, &found)?;
+                Ok(tells.then_some(Telling { source: found.source, ptx: found.ptx, thread: told.thread }))
             });
-            if let (Err(why), Kept::Open(open)) = (counted, &mut row.kept) {
-                *open = why.to_string();
+            match (counted, &mut row.kept) {
+                (Ok(tells), _) => telling.entry(at).or_default().extend(tells),
+                (Err(why), Kept::Open(open)) => *open = why.to_string(),
+                (Err(_), _) => {}
             }
+        }
+        for (at, programs) in telling {
+            let row = &mut rows[at];
+            row.least = matches!(row.kept, Kept::Sound(_)).then(|| self.least(row, &programs)).flatten();
         }
         Ok(())
     }
 
-    fn count(&self, row: &mut Certified, told: &Told, found: &Found) -> Result<(), Abstention> {
+    /// What would do of what a cell emits, if less would.
+    fn least(&self, row: &Certified, programs: &[Telling]) -> Option<Least> {
+        let one_sided = surplus::is_one_sided(programs.first()?.ptx.first()?);
+        let mut right = |least: &Least| programs.iter().all(|told| self.is_right(row, told, least));
+        let least = surplus::least(&row.cell, &row.emitted, one_sided, &mut right)?;
+        (!least.iter().flatten().eq(&row.emitted)).then_some(least)
+    }
+
+    /// Whether a program is right with this in the place of what the cell emits.
+    fn is_right(&self, row: &Certified, told: &Telling, least: &Least) -> bool {
+        let mut ptx = told.ptx.clone();
+        let mut is_there = false;
+        for (t, text) in ptx.iter_mut().enumerate() {
+            if told.thread.is_none_or(|own| own == t)
+                && let Some(new) = surplus::replaced(text, &row.emitted, least, &word)
+            {
+                (*text, is_there) = (new, true);
+            }
+        }
+        let right = |v: judge::Verdict| v.compiled.is_some() && v.judged.direction().is_none();
+        is_there && judge::judge(&told.source, &ptx, self.sources.desk(self.context)).is_ok_and(right)
+    }
+
+    /// Counts a program; whether it tells that the cell is kept.
+    fn count(&self, row: &mut Certified, told: &Told, found: &Found) -> Result<bool, Abstention> {
         let desk = self.sources.desk(self.context);
         let Some(direction) = found.verdict.judged.direction() else {
             // A program with a race may do anything.
@@ -162,7 +209,7 @@ impl Asked<'_> {
                 let before = if let Kept::Sound(n) = row.kept { n } else { 0 };
                 row.kept = Kept::Sound(before + 1);
             }
-            return Ok(());
+            return Ok(tells);
         };
         let class = found.verdict.class.clone();
         let emits = match class.as_slice() {
@@ -175,10 +222,10 @@ impl Asked<'_> {
         };
         let elsewhere = |thread| judge::lost_elsewhere(&found.source, &found.ptx, thread, desk);
         if !emits || told.thread.map(elsewhere).transpose()?.unwrap_or(false) {
-            return Ok(());
+            return Ok(false);
         }
         row.kept = Kept::Lost { class, direction, program: written(&found.source, &self.by, &found.ptx) };
-        Ok(())
+        Ok(false)
     }
 }
 
@@ -206,18 +253,21 @@ fn blames(kind: &str, emitted: &[String]) -> bool {
 
 /// The accesses and fences of the PTX of a form, without operands.
 fn emitted(text: &str, form: &Source) -> Vec<String> {
-    let words = ["ld.", "st.", "atom.", "red.", "fence.", "membar.", "bar.", "cp."];
     let body = text.split_once('{').map_or(text, |(_, body)| body);
-    let instructions = body.lines().map(|line| line.trim().trim_start_matches('{'));
-    let mut out: Vec<String> = instructions
-        .filter_map(|line| line.split_whitespace().find(|word| !word.starts_with('@')))
-        .map(|word| word.trim_end_matches(';').to_owned())
-        .filter(|word| words.iter().any(|w| word.starts_with(w)) && !word.starts_with("ld.param"))
-        .collect();
+    let mut out: Vec<String> = body.lines().filter_map(word).collect();
     // The kernel ends with a store of the result.
     let results = form.threads.iter().map(|t| t.registers.len()).sum::<usize>();
     (0..results).for_each(|_| drop(out.pop()));
     out
+}
+
+/// The access or the fence of a line of PTX, without operands.
+fn word(line: &str) -> Option<String> {
+    let words = ["ld.", "st.", "atom.", "red.", "fence.", "membar.", "bar.", "cp."];
+    let line = line.trim().trim_start_matches('{');
+    let word = line.split_whitespace().find(|word| !word.starts_with('@'))?.trim_end_matches(';');
+    let is = words.iter().any(|w| word.starts_with(w)) && !word.starts_with("ld.param");
+    is.then(|| word.to_owned())
 }
 
 /// All cells, or those whose name holds one of these words.
@@ -327,41 +377,88 @@ mod tests {
         out
     }
 
-    /// What the programs of a cell say of the published mapping, or of one that loses the order of the cell.
-    fn kept(cell: &Cell, weak: bool) -> Kept {
+    /// What the programs of a cell say of the published mapping, or of one that loses the order of the cell; `then` is given those
+    /// that tell.
+    fn kept<T>(cell: &Cell, weak: bool, then: &dyn Fn(&Asked<'_>, &Certified, &[Telling]) -> T) -> (Kept, T) {
         let sources = all().next().expect("an oracle");
         let (models, cancel) = (Models::default(), Cancel::default());
         let context = Context { models: &models, cancel: &cancel, planted: None };
         let by = vec![Compiles::parse("llvm:release=20").expect("a cell").expect("reads")];
-        let asked = Asked { sources: &sources, by, context };
+        let (asked, mut telling) = (Asked { sources: &sources, by, context }, Vec::new());
         let alone = cell.alone().expect("a form").1;
         let text = mapped(&alone.threads[0].body[0], weak);
-        let words = text.lines().filter_map(|l| l.split_whitespace().next()).map(str::to_owned);
-        let mut row = Certified { cell: *cell, emitted: words.collect(), kept: Kept::Open(NONE.into()) };
+        let words = text.lines().filter_map(word);
+        let mut row =
+            Certified { cell: *cell, emitted: words.collect(), kept: Kept::Open(NONE.into()), least: None };
         for told in cell.programs() {
             let step = told.step().filter(|_| weak);
             let ptx = kernels(&told.source, step);
             let verdict = judge::judge(&told.source, &ptx, sources.desk(context)).expect("a verdict");
             let found = Found { source: told.source.clone(), ptx, verdict };
-            asked.count(&mut row, &told, &found).expect("an answer");
+            if asked.count(&mut row, &told, &found).expect("an answer") {
+                telling.push(Telling { source: found.source, ptx: found.ptx, thread: told.thread });
+            }
             if matches!(row.kept, Kept::Lost { .. }) {
                 break;
             }
         }
-        row.kept
+        let then = then(&asked, &row, &telling);
+        (row.kept, then)
+    }
+
+    fn usual() -> impl Iterator<Item = Cell> {
+        let usual = |cell: &Cell| cell.scope == Scope::Gpu && cell.bits == 32 && cell.space == Space::Global;
+        cells(&[]).into_iter().filter(usual)
+    }
+
+    #[test]
+    fn what_the_published_mapping_has_more_than_it_needs_is_told() {
+        let mut seen = 0;
+        for cell in usual() {
+            let (_, least) = kept(&cell, false, &|asked, row, telling| asked.least(row, telling));
+            let left = least.map(|least| least.into_iter().flatten().collect::<Vec<_>>().join(" "));
+            let expected = match cell.operation {
+                Operation::Store(Order::SeqCst) => Some("fence.sc.gpu st.relaxed.gpu.global.b32"),
+                Operation::Load(_)
+                | Operation::Store(_)
+                | Operation::Fence(Order::SeqCst | Order::AcqRel) => None,
+                // A fence in front releases.
+                Operation::Update(AtomOp::Add, Order::SeqCst, true) => {
+                    Some("fence.sc.gpu atom.acquire.gpu.global.add.u32")
+                }
+                Operation::Fence(Order::Acquire) => Some("fence.acquire.gpu"),
+                Operation::Update(_, Order::Relaxed | Order::Acquire | Order::AcqRel, _) => None,
+                _ => continue,
+            };
+            assert_eq!(left.as_deref(), expected, "{:?}", cell.operation);
+            seen += 1;
+        }
+        assert!(seen > 20, "{seen}");
+    }
+
+    /// The programs alone see that a load needs the fence in front of it.
+    #[test]
+    fn what_is_needed_is_seen_by_the_programs_too() {
+        let cell = usual().find(|cell| cell.operation == Operation::Load(Order::SeqCst)).expect("a cell");
+        let (_, (kept, gone)) = kept(&cell, false, &|asked, row, telling| {
+            let whole: Least = row.emitted.iter().cloned().map(Some).collect();
+            let gone: Least = [None].into_iter().chain(whole[1..].iter().cloned()).collect();
+            let all = |least| telling.iter().all(|told| asked.is_right(row, told, least));
+            (all(&whole), all(&gone))
+        });
+        assert!(kept && !gone);
     }
 
     #[test]
     fn the_published_mapping_is_sound_and_each_order_that_it_loses_is_found() {
-        let usual = |cell: &Cell| cell.scope == Scope::Gpu && cell.bits == 32 && cell.space == Space::Global;
-        for cell in cells(&[]).iter().filter(|cell| usual(cell)) {
+        for cell in usual() {
             let name = cell.alone().map(|form| form.0);
             // An unused result: nobody sees what an acquiring update has read.
             let seen = !matches!(cell.operation, Operation::Update(_, Order::Acquire, false));
-            let right = kept(cell, false);
+            let right = kept(&cell, false, &|_, _, _| ()).0;
             assert!(matches!(right, Kept::Sound(_)) || !seen, "{name:?}: {right:?}");
             if seen && cell.programs().iter().any(moire_source::cell::Told::has_order) {
-                let wrong = kept(cell, true);
+                let wrong = kept(&cell, true, &|_, _, _| ()).0;
                 assert!(matches!(wrong, Kept::Lost { .. }), "{name:?}: {wrong:?}");
             }
         }

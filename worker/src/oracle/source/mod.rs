@@ -15,6 +15,7 @@ mod cell;
 pub mod certify;
 mod compiled;
 mod judge;
+mod surplus;
 mod turns;
 
 pub use cell::SourceCellError;
