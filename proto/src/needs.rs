@@ -10,6 +10,8 @@ pub const TOOLS: &[(&str, &str)] = &[
     ("compiler", "tileiras"),
     ("llvm", "llvm"),
     ("nvcc", "nvcc"),
+    ("libnvvm", "libnvvm"),
+    ("triton", "triton"),
     ("mixing", "mixing"),
     ("device", "device"),
     ("stand-in", "stand-in"),
@@ -40,7 +42,7 @@ pub fn is_sampled(name: &str) -> bool {
 }
 
 /// Oracles that name what a compiler lost: a class of the mistake, then the instruction.
-pub const CELLS: [&str; 2] = ["llvm", "nvcc"];
+pub const CELLS: [&str; 4] = ["llvm", "nvcc", "libnvvm", "triton"];
 /// The oracle that names what an assembler lost: how, then the step and the class of its instruction.
 pub const MACHINE: &str = "sass";
 /// The oracle that names what a compiler of kernels did, if that is known.
@@ -53,7 +55,7 @@ pub fn one_bug(oracle: &str, checks: &[Vec<String>]) -> bool {
     let class = checks.first().and_then(|set| set.first()).map_or("", String::as_str);
     let lost = match class {
         "order-lost" | "scope-lost" => checks.len() > 1,
-        "weak-access" | "mixed-size" | "update-lost" | "load-updates" => true,
+        "weak-access" | "mixed-size" | "update-lost" | "load-updates" | "barrier-lost" => true,
         _ => false,
     };
     let dies = class == "crash" && checks.len() > 1 && TOOLS.iter().any(|(tool, _)| *tool == oracle);

@@ -126,6 +126,9 @@ pub(crate) enum Command {
     Bench(moire_bench::Bench),
     /// Run litmus programs on a GPU many times, and compare the outcomes with those the model allows
     Gpu(cmd::gpu::Gpu),
+    /// Call a library of NVIDIA, for a process that compiles
+    #[command(hide = true)]
+    Library(cmd::library::Library),
     /// List the tools that are installed and those that are missing
     Doctor,
     /// Print a completion script
@@ -166,6 +169,7 @@ impl Command {
             Self::Models(a) => cmd::models::run(a),
             Self::Bench(a) => moire_bench::run(a),
             Self::Gpu(a) => cmd::gpu::run(a),
+            Self::Library(a) => cmd::library::run(a),
             Self::Doctor => cmd::doctor::run(),
             Self::Completions { shell } => completions(*shell),
             Self::Man { dir } => man(dir),

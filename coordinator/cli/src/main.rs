@@ -38,6 +38,9 @@ fn main() -> ExitCode {
         }
     };
     moire_console::output::color(cli.color);
+    if let Ok(program) = std::env::current_exe() {
+        moire_toolchain::source::library::called_by(program);
+    }
     logs::start(cli.log);
     moire_console::bounded::set_max_input(cli.max_input);
     let result = cli.command.run(cli.log);

@@ -77,7 +77,10 @@ fn of(side: &Side, release: &str) -> Side {
     let same = side.variants.get("release").is_some_and(|r| r == release);
     let mut other = Side { fingerprint: [0; 32], ..side.clone() };
     if !same && kind(side).is_some() {
-        other.variants.retain(|setting, _| setting == "level");
+        // libNVVM is another compiler for other targets.
+        let kept =
+            |setting: &str| setting == "level" || (setting == "target" && kind(side) == Some(Kind::Libnvvm));
+        other.variants.retain(|setting, _| kept(setting));
     }
     other.variants.insert("release".to_owned(), release.to_owned());
     other

@@ -12,7 +12,9 @@ use moire_program::canon::spell::Spell as _;
 use moire_worker::job::{
     Budget, Cancel, Claim, Engine, Item, ItemReport, Part, Parted, Reduced, Verification,
 };
-use moire_worker::oracle::{DEVICE, Host, LLVM, LOWERING, NVCC, Oracles, SASS_TOOLS, STAND_IN, TILEIRAS};
+use moire_worker::oracle::{
+    DEVICE, Host, LIBNVVM, LLVM, LOWERING, NVCC, Oracles, SASS_TOOLS, STAND_IN, TILEIRAS, TRITON,
+};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -141,7 +143,7 @@ impl Tally {
             self.broken += u64::from(claim.direction.is_bug());
         }
         for row in &report.engines {
-            let tools = [TILEIRAS, LLVM, NVCC, DEVICE, STAND_IN, SASS_TOOLS];
+            let tools = [TILEIRAS, LLVM, NVCC, LIBNVVM, TRITON, DEVICE, STAND_IN, SASS_TOOLS];
             if tools.iter().any(|t| row.engine.starts_with(t.capability)) || row.engine == LOWERING.name {
                 let verdicts = self.compiled.entry(row.engine.clone()).or_default();
                 *verdicts.entry(row.verdict.clone()).or_default() += 1;

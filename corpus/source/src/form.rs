@@ -151,6 +151,7 @@ fn weaker(source: &Source, step: &Step) -> Option<Step> {
                 }
                 (Order::Relaxed, AtomOp::Exch | AtomOp::Add, _) => None,
                 (Order::Relaxed, ..) => Some(Step::Update(Update { op: AtomOp::Add, ..u.clone() })),
+                (Order::SeqCst, ..) => Some(Step::Update(Update { order: Order::AcqRel, ..u.clone() })),
                 _ => Some(Step::Update(Update { order: Order::Relaxed, ..u.clone() })),
             }
         }

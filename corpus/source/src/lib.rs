@@ -1,8 +1,8 @@
 //! Source programs: a small language of the atomics that compilers of GPU code accept.
 //!
 //! A program is read ([`text`]), checked ([`validate`]), and lowered to the program that the engines run ([`lower`]). It is
-//! printed as LLVM IR ([`llvm`]) or CUDA C++ ([`cuda`]), and what a compiler makes of its threads is put together again
-//! ([`compiled`]); [`form`] says what a compiler needs to take for that, and [`mapping`] what a right one makes of it. Programs
+//! printed as LLVM IR ([`llvm`]), NVVM IR ([`nvvm`]), CUDA C++ ([`cuda`]) or Triton ([`triton`]), and what a compiler makes of its threads is
+//! put together again ([`compiled`]); [`form`] says what a compiler needs to take for that, and [`mapping`] what a right one makes of it. Programs
 //! are drawn ([`draw`]), made smaller ([`reduce`]) and named by their canonical form ([`canon`]).
 //!
 //! The model `rc11-scoped` gives a source program its meaning. A program with a race has no meaning.
@@ -19,11 +19,13 @@ pub mod limits;
 pub mod llvm;
 pub mod lower;
 pub mod mapping;
+pub mod nvvm;
 pub mod reduce;
 mod slots;
 pub mod state;
 mod syntax;
 pub mod text;
+pub mod triton;
 pub mod validate;
 mod walk;
 

@@ -2,6 +2,8 @@
 //!
 //! The parameters of a kernel are the global objects in their order, then a result for each register of each thread. A
 //! kernel ends by storing its registers to its results. Objects in shared memory are variables of the module.
+//!
+//! NVVM IR ([`crate::nvvm`]) is the same language in older dialects.
 
 use crate::slots::Slots;
 use crate::syntax::{Access, Order, Source, Space, Step, Value};
@@ -14,9 +16,23 @@ const HEAD: &str = "target triple = \"nvptx64-nvidia-cuda\"\n\n";
 /// The kernel of a thread, as named in modules.
 pub use crate::slots::kernel_name;
 
+/// How pointers are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pointers {
+    /// `ptr`
+    Opaque,
+    /// `i32*`, as releases before 15 write them. There updates name no alignment.
+    Typed,
+}
+
 /// One module with the kernels of all these programs. Program `n` has the number `first + n`.
 pub fn module(programs: &[&Source], first: usize) -> String {
-    let mut out = HEAD.to_owned();
+    HEAD.to_owned() + &kernels(programs, first, Pointers::Opaque)
+}
+
+/// The variables and the kernels of these programs.
+pub(crate) fn kernels(programs: &[&Source], first: usize, pointers: Pointers) -> String {
+    let mut out = String::new();
     for (n, source) in programs.iter().enumerate() {
         for (o, object) in source.objects.iter().enumerate() {
             if object.space == Space::Shared {
@@ -27,7 +43,7 @@ pub fn module(programs: &[&Source], first: usize) -> String {
             }
         }
         for t in 0..source.threads.len() {
-            Printer::new(source, first + n, t).kernel(&mut out);
+            Printer::new(source, first + n, t, pointers).kernel(&mut out);
         }
     }
     out
@@ -68,6 +84,7 @@ struct Printer<'s> {
     source: &'s Source,
     program: usize,
     thread: usize,
+    pointers: Pointers,
     /// The value of each register.
     held: Vec<Name>,
     /// The next number of a value, and of a block.
@@ -78,24 +95,40 @@ struct Printer<'s> {
 }
 
 impl<'s> Printer<'s> {
-    fn new(source: &'s Source, program: usize, thread: usize) -> Self {
+    fn new(source: &'s Source, program: usize, thread: usize, pointers: Pointers) -> Self {
         let registers = source.threads.get(thread).map_or(0, |t| t.registers.len());
-        let held = vec!["0".to_owned(); registers];
-        Printer { source, program, thread, held, next: 0, block: "start".to_owned(), body: String::new() }
+        let (held, block) = (vec!["0".to_owned(); registers], "start".to_owned());
+        Printer { source, program, thread, pointers, held, next: 0, block, body: String::new() }
+    }
+
+    /// The type of a pointer to memory of this width.
+    fn pointer_type(&self, bits: u8, space: Space) -> String {
+        match self.pointers {
+            Pointers::Opaque => format!("ptr{}", address_space(space)),
+            Pointers::Typed => format!("{}{}*", ty(bits), address_space(space)),
+        }
+    }
+
+    /// The alignment at the end of an update.
+    fn aligned(&self, align: u8) -> String {
+        if self.pointers == Pointers::Typed { String::new() } else { format!(", align {align}") }
     }
 
     fn kernel(mut self, out: &mut String) {
         let Some(thread) = self.source.threads.get(self.thread) else { return };
         self.steps(&thread.body);
         let slots = Slots::of(self.source);
-        let pointer = |o: &usize| format!("ptr{} %x{o}", address_space(self.source.objects[*o].space));
-        let result = |(t, r): &(usize, usize)| format!("ptr addrspace(1) %o{t}_{r}");
+        let objects = &self.source.objects;
+        let pointer = |o: &usize| self.pointer_type(objects[*o].bits, objects[*o].space) + &format!(" %x{o}");
+        let bits = |t: usize, r: usize| self.source.threads[t].registers[r].bits;
+        let result =
+            |(t, r): &(usize, usize)| self.pointer_type(bits(*t, *r), Space::Global) + &format!(" %o{t}_{r}");
         let parameters: Vec<String> =
             slots.objects.iter().map(pointer).chain(slots.results.iter().map(result)).collect();
         for (r, register) in thread.registers.iter().enumerate() {
             let (ty, align, held) = (ty(register.bits), register.bits / 8, &self.held[r]);
-            let to = format!("%o{}_{r}", self.thread);
-            let _ = writeln!(self.body, "  store {ty} {held}, ptr addrspace(1) {to}, align {align}");
+            let to = self.pointer_type(register.bits, Space::Global) + &format!(" %o{}_{r}", self.thread);
+            let _ = writeln!(self.body, "  store {ty} {held}, {to}, align {align}");
         }
         let name = kernel_name(self.program, self.thread);
         let _ = writeln!(out, "define ptx_kernel void @{name}({}) {{", parameters.join(", "));
@@ -114,7 +147,7 @@ impl<'s> Printer<'s> {
             Space::Shared => format!("@{}", shared(self.program, object)),
             Space::Global | Space::Generic => format!("%x{object}"),
         };
-        (format!("ptr{} {name}", address_space(o.space)), ty(o.bits), o.bits / 8)
+        (self.pointer_type(o.bits, o.space) + " " + &name, ty(o.bits), o.bits / 8)
     }
 
     fn operand(&self, value: Value) -> Name {
@@ -152,9 +185,10 @@ impl<'s> Printer<'s> {
                 let (pointer, ty, align) = self.pointer(u.object);
                 let (operand, value) = (self.operand(u.value), self.value());
                 let (op, scope, order) = (update(u.op), scope(u.scope), order(u.order));
+                let aligned = self.aligned(align);
                 let _ = writeln!(
                     self.body,
-                    "  {value} = atomicrmw {op} {pointer}, {ty} {operand} {scope}{order}, align {align}"
+                    "  {value} = atomicrmw {op} {pointer}, {ty} {operand} {scope}{order}{aligned}"
                 );
                 if let Some(dst) = u.dst {
                     self.hold(dst, value);
@@ -164,10 +198,10 @@ impl<'s> Printer<'s> {
                 let (pointer, ty, align) = self.pointer(c.object);
                 let (pair, value, new) = (self.value(), self.value(), self.operand(c.desired));
                 let orders = format!("{}{} {}", scope(c.scope), order(c.success), order(c.failure));
+                let (aligned, old) = (self.aligned(align), c.expected);
                 let _ = writeln!(
                     self.body,
-                    "  {pair} = cmpxchg {pointer}, {ty} {}, {ty} {new} {orders}, align {align}",
-                    c.expected
+                    "  {pair} = cmpxchg {pointer}, {ty} {old}, {ty} {new} {orders}{aligned}"
                 );
                 let _ = writeln!(self.body, "  {value} = extractvalue {{ {ty}, i1 }} {pair}, 0");
                 self.hold(c.dst, value);

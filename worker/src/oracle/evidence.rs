@@ -131,6 +131,10 @@ pub fn mistake(checks: &[Vec<String>]) -> Mistake {
             "an atomic load is emitted as an update",
             "The emitted code writes an object that the program only reads there: loads of two threads become updates, which race or fault in read-only memory.",
         ),
+        ("barrier-lost", _) => said(
+            "threads that do the work of one are not ordered by a barrier",
+            "Several threads of a CTA do what one thread of the program does. Stronger orders and wider scopes on their instructions do not help; they do not meet at a barrier.",
+        ),
         ("race", _) => said(
             "a race in the emitted code that the program does not have",
             "Stronger orders and wider scopes on the emitted instructions do not remove the race.",

@@ -13,6 +13,8 @@
 //! | `lowering` | the PTX that the reference lowering makes of a Tile IR kernel does nothing the kernel may not do | subset, progress, property |
 //! | `llvm` | the PTX that `llc` makes of a source program does nothing the program may not do | subset, property |
 //! | `nvcc` | the same of `nvcc` | subset, property |
+//! | `libnvvm` | the same of libNVVM | subset, property |
+//! | `triton` | the same of Triton | subset, property |
 //! | `mixing` | the same where two compilers make the threads of one program, each of them right alone | subset, property |
 //! | `device` | what a device shows of a program is what the model allows | subset |
 //! | `stand-in` | the same of what stands in for a device | subset |
@@ -66,8 +68,10 @@ pub use patterns::{MUTANT, PATTERNS};
 pub use registry::{named, oracles};
 pub use sass::SASS;
 pub use source::certify;
-pub use source::{LLVM_SOURCES, MIXED_SOURCES, NVCC_SOURCES, SourceCellError};
-pub use tools::{LLVM, MIXING, NVCC, NoAssembler, NoCompiler, PTXAS, SASS_TOOLS, TILEIRAS};
+pub use source::{
+    LIBNVVM_SOURCES, LLVM_SOURCES, MIXED_SOURCES, NVCC_SOURCES, SourceCellError, TRITON_SOURCES,
+};
+pub use tools::{LIBNVVM, LLVM, MIXING, NVCC, NoAssembler, NoCompiler, PTXAS, SASS_TOOLS, TILEIRAS, TRITON};
 
 use crate::direction::Direction;
 use crate::job::{Budget, Claim, Part, Parted, Reduced, Side, Verification};

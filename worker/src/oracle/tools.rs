@@ -29,6 +29,16 @@ pub const NVCC: Tool = Tool {
     capability: "nvcc",
     how: "pip install nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime nvidia-cuda-cccl, then MOIRE_VENV=the environment, or nvcc on PATH",
 };
+/// NVIDIA's compiler of NVVM IR.
+pub const LIBNVVM: Tool = Tool {
+    capability: "libnvvm",
+    how: "pip install nvidia-nvvm, then MOIRE_VENV=the environment, or MOIRE_LIBNVVM=the file libnvvm.so.4; several stand side by side",
+};
+/// The compiler of Triton.
+pub const TRITON: Tool = Tool {
+    capability: "triton",
+    how: "pip install triton==3.9.0 in an environment of its own, then MOIRE_VENV=the environments, or MOIRE_TRITON=its bin/python",
+};
 
 /// Two compilers of source programs, whose threads are put together.
 pub const MIXING: Tool = Tool {

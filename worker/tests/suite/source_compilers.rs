@@ -15,7 +15,7 @@ use moire_toolchain::source::batch::compile;
 use moire_toolchain::source::{Compiler, Kind, Table};
 use moire_worker::direction::Direction;
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Source, Verification};
-use moire_worker::oracle::{CRASH, LLVM, LLVM_SOURCES, MIXED_SOURCES, MIXING, Oracles};
+use moire_worker::oracle::{CRASH, LLVM, LLVM_SOURCES, MIXED_SOURCES, MIXING, Oracles, TRITON_SOURCES};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -130,6 +130,52 @@ fn a_mixture_is_to_blame_only_if_no_compiler_is_wrong_alone() {
     assert_eq!(report.abstentions.keys().collect::<Vec<_>>(), ["no mixing here"], "{report:#?}");
     let has = |tool: &str| alone.capabilities().iter().any(|c| c == tool);
     assert!(has(LLVM.capability) && !has(MIXING.capability));
+}
+
+/// The PTX of [`MESSAGE`] for CTAs of two warps: thread 33 stores, and the first one releases, behind a barrier or not. The other
+/// CTA hands on what it has read in shared memory.
+fn tiles(barrier: &str) -> String {
+    let kernel = |t: usize, body: &str| {
+        let name = format!("moire_0_{t}_");
+        let params: Vec<String> = (0..6).map(|n| format!("\t.param .u64 {name}_param_{n}")).collect();
+        let loads: String =
+            (0..4).map(|n| format!("\tld.param.u64 %rd{}, [{name}_param_{n}];\n", n + 1)).collect();
+        let tid = "\tmov.u32 %r1, %tid.x;\n\tsetp.eq.b32 %p1, %r1, 33;\n\tsetp.eq.b32 %p2, %r1, 0;\n";
+        format!(
+            ".visible .entry {name}(\n{}\n)\n.reqntid 64\n{{\n\t.reg .pred %p<3>;\n\t.reg .b32 %r<4>;\n\t.reg .b64 %rd<5>;\n{loads}{tid}{body}\tret;\n}}\n",
+            params.join(",\n")
+        )
+    };
+    let writer = format!(
+        "\t@%p1 atom.global.gpu.relaxed.exch.b32 %r2, [ %rd1 + 0 ], 1;\n{barrier}\t@%p2 atom.global.gpu.release.exch.b32 %r2, [ %rd2 + 0 ], 1;\n"
+    );
+    let reader = "\t@%p2 ld.global.gpu.acquire.b32 %r2, [ %rd2 + 0 ];\n\t@%p2 st.shared.b32 [moire_s0_t1], %r2;\n\tbar.sync 0;\n\
+                  \tld.shared.b32 %r2, [moire_s0_t1];\n\t@%p2 ld.global.gpu.relaxed.b32 %r3, [ %rd1 + 0 ];\n\
+                  \t@%p2 st.global.b32 [ %rd3 + 0 ], { %r2 };\n\t@%p2 st.global.b32 [ %rd4 + 0 ], { %r3 };\n";
+    let head = ".version 8.6\n.target sm_90\n.address_size 64\n";
+    let shared = ".shared .align 16 .b8 moire_s0_t1[4];\n";
+    format!("{head}{shared}{}{}", kernel(0, &writer), kernel(1, reader))
+}
+
+#[test]
+fn threads_that_do_the_work_of_one_have_to_meet() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let found = |barrier: &str| {
+        let file = folder.path().join("given.ptx");
+        std::fs::write(&file, tiles(barrier)).expect("writable");
+        let path = folder.path().join("triton");
+        let script = format!(
+            "#!/bin/sh\n[ \"$1\" = --version ] && echo V97.1.0 && exit\ncp {} module.ptx\n",
+            file.display()
+        );
+        std::fs::write(&path, script).expect("writable");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
+        claims(&[Compiler::at(Kind::Triton, &path).expect("a compiler")], TRITON_SOURCES.name)
+    };
+    assert_eq!(found("\tbar.sync 0;\n"), []);
+    let lost = found("");
+    assert_eq!(lost[0].axioms, [["barrier-lost"]], "{lost:#?}");
+    assert_eq!(lost[0].models[1].spec(), "triton:release=97.1,target=sm_90");
 }
 
 /// Two ways to keep a store from a later load, each sound with itself: a fence behind the store, or before the load.

@@ -58,6 +58,19 @@ impl Failure {
         lines.iter().find_map(|l| l.strip_prefix("In function: ")).map(str::trim)
     }
 
+    /// The same without places in the text, which depend on what else stands there.
+    #[must_use]
+    pub fn without_places(self) -> Failure {
+        let word = |line: String| match line.split_once("): error: ") {
+            Some((_, word)) => word.to_owned(),
+            None => line,
+        };
+        match self {
+            Failure::Refused(lines) => Failure::Refused(lines.into_iter().map(word).collect()),
+            other => other,
+        }
+    }
+
     /// The lines of its text that `nvcc` blames, from 1, each with what it says of the line first.
     pub fn blamed_lines(&self) -> BTreeMap<usize, &str> {
         let Failure::Refused(lines) = self else { return BTreeMap::new() };

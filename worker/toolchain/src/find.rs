@@ -86,41 +86,88 @@ pub fn candidates(
     venv: Option<&Path>,
     environment: &dyn Fn(&str) -> Option<PathBuf>,
 ) -> Vec<Candidate> {
-    let variable = format!("MOIRE_{}", name.to_ascii_uppercase());
-    let mut out = Vec::new();
-    let list = |variable: &str| {
-        let all = environment(variable).unwrap_or_default();
-        std::env::split_paths(&all).filter(|p| !p.as_os_str().is_empty()).collect::<Vec<_>>()
-    };
-    out.extend(list(&variable).into_iter().map(|path| Candidate { path, why: variable.clone() }));
+    let bin = format!("bin/{name}");
+    let mut out = named(name, environment);
     let venvs = venv.map(|v| (v.to_owned(), "the environment named".to_owned()));
-    for (venv, why) in venvs.into_iter().chain(list(VENV).into_iter().map(|v| (v, VENV.to_owned()))) {
-        out.extend(wheels(&venv, name).into_iter().map(|path| Candidate { path, why: why.clone() }));
+    for (venv, why) in venvs.into_iter().chain(venvs_named(environment)) {
+        out.extend(wheels(&venv, &bin).into_iter().map(|path| Candidate { path, why: why.clone() }));
     }
-    for folder in list("PATH") {
+    for folder in list("PATH", environment) {
         out.push(Candidate { path: folder.join(name), why: "PATH".into() });
     }
-    for variable in ["CUDA_HOME", "CUDA_PATH"] {
-        if let Some(home) = environment(variable) {
-            out.push(Candidate { path: home.join("bin").join(name), why: variable.into() });
+    out.extend(toolkits(&bin, environment));
+    out.retain(|c| c.path.is_file());
+    out
+}
+
+/// Places of the library `name` of NVIDIA, best first: as [`candidates`], without `PATH`, in the folders of wheels and toolkits.
+pub fn libraries(name: &str, environment: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<Candidate> {
+    let files =
+        [format!("lib/{name}.so.4"), format!("nvvm/lib64/{name}.so.4"), format!("nvvm/lib64/{name}.so")];
+    let mut out = named(name, environment);
+    for (venv, why) in venvs_named(environment) {
+        let all = files.iter().flat_map(|file| wheels(&venv, file));
+        out.extend(all.map(|path| Candidate { path, why: why.clone() }));
+    }
+    out.extend(files.iter().flat_map(|file| toolkits(file, environment)));
+    out.retain(|c| c.path.is_file());
+    out
+}
+
+/// Interpreters of Python that have a package, best first: named by `MOIRE_NAME`, or of an environment that `MOIRE_VENV` names.
+pub fn interpreters(package: &str, environment: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<Candidate> {
+    let mut out = named(package, environment);
+    for (venv, why) in venvs_named(environment) {
+        let has = |python: PathBuf| python.join("site-packages").join(package).is_dir();
+        if inside(venv.join("lib")).into_iter().any(has) {
+            out.push(Candidate { path: venv.join("bin/python"), why });
         }
     }
     out.retain(|c| c.path.is_file());
     out
 }
 
-/// `bin/NAME` of every package of NVIDIA in the environment.
-fn wheels(venv: &Path, name: &str) -> Vec<PathBuf> {
-    let inside = |folder: PathBuf| -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(folder).into_iter().flatten();
-        let mut all: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
-        all.sort();
-        all
+/// What a folder holds, in order.
+fn inside(folder: PathBuf) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let mut all: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
+    all.sort();
+    all
+}
+
+/// The paths in a variable.
+fn list(variable: &str, environment: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+    let all = environment(variable).unwrap_or_default();
+    std::env::split_paths(&all).filter(|p| !p.as_os_str().is_empty()).collect()
+}
+
+/// The files that `MOIRE_NAME` names.
+fn named(name: &str, environment: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<Candidate> {
+    let variable = format!("MOIRE_{}", name.to_ascii_uppercase());
+    let all = list(&variable, environment).into_iter();
+    all.map(|path| Candidate { path, why: variable.clone() }).collect()
+}
+
+/// The environments that `MOIRE_VENV` names, each with that word.
+fn venvs_named(environment: &dyn Fn(&str) -> Option<PathBuf>) -> impl Iterator<Item = (PathBuf, String)> {
+    list(VENV, environment).into_iter().map(|v| (v, VENV.to_owned()))
+}
+
+/// A file of the CUDA toolkits.
+fn toolkits(file: &str, environment: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<Candidate> {
+    let of = |variable: &str| {
+        let path = environment(variable)?.join(file);
+        Some(Candidate { path, why: variable.to_owned() })
     };
+    ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(of).collect()
+}
+
+/// A file of every package of NVIDIA in the environment.
+fn wheels(venv: &Path, file: &str) -> Vec<PathBuf> {
     let mut out = Vec::new();
     for python in inside(venv.join("lib")) {
         for package in inside(python.join("site-packages/nvidia")) {
-            out.push(package.join("bin").join(name));
+            out.push(package.join(file));
         }
     }
     out
@@ -164,5 +211,9 @@ mod tests {
         assert_eq!(found[1].why, VENV);
         assert!(candidates("nvdisasm", None, &environment).is_empty());
         assert_eq!(candidates("ptxas", Some(&folder.path().join("venv")), &|_| None)[0].path, wheel);
+        let library = put("venv/lib/python3.11/site-packages/nvidia/cu13/lib/libnvvm.so.4");
+        let toolkit = put("cuda/nvvm/lib64/libnvvm.so");
+        let found: Vec<PathBuf> = libraries("libnvvm", &environment).into_iter().map(|c| c.path).collect();
+        assert_eq!(found, [library, toolkit]);
     }
 }

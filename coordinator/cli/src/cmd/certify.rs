@@ -34,7 +34,7 @@ enum What {
 struct Atomics {
     /// Only operations whose name holds one of these words: `load.acquire`, `.gpu`, `shared`, `.b64`
     words: Vec<String>,
-    /// Only these compilers, as `llvm:release=19` or `nvcc` (repeatable) [default: each release that is here]
+    /// Only these compilers, as `llvm:release=19`, `nvcc` or `libnvvm:target=sm_100` (repeatable) [default: each release that is here]
     #[arg(long = "with", value_name = "COMPILER")]
     with: Vec<String>,
     /// Write the program of each broken row into this folder, and the table as `atomics.json`

@@ -7,7 +7,7 @@ use moire_toolchain::Ptxas;
 use moire_toolchain::find::{candidates, environment};
 use moire_toolchain::source::{Compiler, Kind};
 use moire_toolchain::tile::Tileiras;
-use moire_worker::oracle::{LLVM, NVCC, PTXAS, SASS_TOOLS};
+use moire_worker::oracle::{LIBNVVM, LLVM, NVCC, PTXAS, SASS_TOOLS, TRITON};
 
 pub(crate) fn run() -> Result<u8> {
     println!("moire {} on {} {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
@@ -46,7 +46,12 @@ fn disassembler() {
 
 /// The compilers of source programs.
 fn source_compilers() {
-    for (kind, name, tool) in [(Kind::Llvm, "llc", LLVM), (Kind::Nvcc, "nvcc", NVCC)] {
+    for (kind, name, tool) in [
+        (Kind::Llvm, "llc", LLVM),
+        (Kind::Nvcc, "nvcc", NVCC),
+        (Kind::Libnvvm, "libnvvm", LIBNVVM),
+        (Kind::Triton, "triton", TRITON),
+    ] {
         let (all, unusable) = Compiler::look(kind);
         for found in &all {
             println!("ok       {name} {} in {}", found.version(), found.path().display());

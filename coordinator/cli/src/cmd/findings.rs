@@ -12,7 +12,7 @@ use moire_coordinator::v1::control_service_client::ControlServiceClient;
 use moire_corpus::{Finding, Mark, Store};
 use moire_proto::Linked;
 use moire_worker::job::Claim;
-use moire_worker::oracle::{DEVICE, LLVM, NVCC, Oracles, PTXAS, STAND_IN, TILEIRAS};
+use moire_worker::oracle::{DEVICE, LIBNVVM, LLVM, NVCC, Oracles, PTXAS, STAND_IN, TILEIRAS, TRITON};
 use std::path::{Path, PathBuf};
 use tokio::runtime::Runtime;
 
@@ -259,7 +259,9 @@ fn bundle(f: &Finding) -> Result<Vec<u8>> {
             .models
             .iter()
             .filter(|m| {
-                ![PTXAS, TILEIRAS, LLVM, NVCC, DEVICE, STAND_IN].iter().any(|tool| tool.capability == m.name)
+                ![PTXAS, TILEIRAS, LLVM, NVCC, LIBNVVM, TRITON, DEVICE, STAND_IN]
+                    .iter()
+                    .any(|tool| tool.capability == m.name)
             })
             .map(model)
             .collect::<Result<_>>()?,

@@ -15,7 +15,9 @@ use moire_coordinator::{judged, many};
 use moire_corpus::Finding;
 use moire_generate::Profile;
 use moire_worker::job::Engine;
-use moire_worker::oracle::{self, COMPILER, DEVICE, LLVM, LOWERING, NVCC, Oracles, STAND_IN, Takes, Tool};
+use moire_worker::oracle::{
+    self, COMPILER, DEVICE, LIBNVVM, LLVM, LOWERING, NVCC, Oracles, STAND_IN, TRITON, Takes, Tool,
+};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -137,7 +139,8 @@ fn plans(args: &Fuzz) -> Result<Vec<Settings>> {
     let one = !args.oracle.is_empty() || !args.models.is_empty() || device.is_some();
     let named = args.stream.or(one.then_some(Profile::Core));
     let capabilities = engine.capabilities();
-    let compilers = [LLVM, NVCC].iter().any(|tool| capabilities.iter().any(|c| c == tool.capability));
+    let compilers =
+        [LLVM, NVCC, LIBNVVM, TRITON].iter().any(|tool| capabilities.iter().any(|c| c == tool.capability));
     let all = Profile::ALL.into_iter().filter(|p| compilers || *p != Profile::Source);
     let shares: Vec<(Profile, u32)> = match named {
         Some(profile) => vec![(profile, 1)],

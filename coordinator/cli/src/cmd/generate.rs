@@ -46,6 +46,10 @@ pub(crate) enum Form {
     Text,
     /// LLVM IR, as `llc` takes it
     Llvm,
+    /// NVVM IR, as libNVVM takes it for `sm_90`
+    Nvvm,
+    /// Kernels of Triton
+    Triton,
     /// CUDA C++, as `nvcc` takes it
     Cuda,
 }
@@ -56,6 +60,8 @@ impl Form {
         match self {
             Form::Text => (moire_source::text::print(source), "src"),
             Form::Llvm => (moire_source::llvm::module(&[source], 0), "ll"),
+            Form::Nvvm => (moire_source::nvvm::module(&[source], 0, "sm_90"), "ll"),
+            Form::Triton => (moire_source::triton::module(&[source], 0), "py"),
             Form::Cuda => (moire_source::cuda::unit(&[source], 0), "cu"),
         }
     }

@@ -27,6 +27,8 @@ mod guide;
 mod kernels;
 #[cfg(unix)]
 mod kill;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod library;
 mod mend;
 mod mutants;
 mod newest;

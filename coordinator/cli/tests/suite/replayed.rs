@@ -146,7 +146,9 @@ fn compiler(folder: &Path, kind: Kind, release: u32, ptx: &str) -> PathBuf {
     std::fs::write(&file, ptx).unwrap();
     let version = match kind {
         Kind::Llvm => format!("  LLVM version {release}.1.0 nvptx64"),
-        Kind::Nvcc => format!("Cuda compilation tools, release {release}.1, V{release}.1.37"),
+        Kind::Nvcc | Kind::Libnvvm | Kind::Triton => {
+            format!("Cuda compilation tools, release {release}.1, V{release}.1.37")
+        }
     };
     script(folder, &format!("compiler-{release}"), &version, &format!("cp {} module.ptx", file.display()))
 }
@@ -187,6 +189,8 @@ fn tooled(folder: &Path) -> Vec<Tooled> {
         },
         sources("llvm", "MOIRE_LLC", Kind::Llvm, &[(27, &wrong)]),
         sources("nvcc", "MOIRE_NVCC", Kind::Nvcc, &[(99, &wrong)]),
+        sources("libnvvm", "MOIRE_LIBNVVM", Kind::Libnvvm, &[(98, &wrong)]),
+        sources("triton", "MOIRE_TRITON", Kind::Triton, &[(97, &wrong)]),
         sources("mixing", "MOIRE_LLC", Kind::Llvm, &[(29, &deaf), (28, &right)]),
     ];
     let real = Oracles::new();

@@ -96,7 +96,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("worker/operate", &["moire-program", "rustc-hash"]),
-    ("worker/toolchain", &["moire-tile-ir", "moire-source", "rustix", "tempfile", "thiserror"]),
+    ("worker/toolchain", &["moire-tile-ir", "moire-source", "libloading", "rustix", "tempfile", "thiserror"]),
     ("worker/gpu", &["moire-program", "libloading", "serde", "serde_json", "thiserror"]),
     ("worker/record", &["lz4_flex", "ruzstd", "serde", "serde_json"]),
     ("worker/record/preload", &["moire-record"]),

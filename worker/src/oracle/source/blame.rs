@@ -31,6 +31,9 @@ pub(super) const WEAK: &str = "weak-access";
 /// The class of code in which an update is no longer one.
 const UPDATE: &str = "update-lost";
 
+/// The class of code whose threads do what one thread of the program does, and do not meet.
+const BARRIER: &str = "barrier-lost";
+
 /// The class of code that updates what the program only loads.
 const WRITTEN: &str = "load-updates";
 
@@ -74,13 +77,25 @@ impl Need {
 /// `fence.sc` in front.
 fn need(asked: &Asked<'_>, thread: usize, op: &Op) -> Option<Need> {
     let object = object(asked, op);
-    let steps = asked.source.threads.get(thread)?.steps();
+    let steps = steps(asked, thread);
     let fence = matches!(op, Op::Fence { .. });
     let of = |step: &&Step| {
         let fences = matches!(step, Step::Fence { .. }) || Need::of(step).is_some_and(|need| need.sc);
         if fence { fences } else { object.is_some() && step.object() == object }
     };
     steps.into_iter().filter(of).filter_map(Need::of).reduce(Need::and)
+}
+
+/// What a thread of the PTX does in the program.
+fn steps<'a>(asked: &'a Asked<'_>, thread: usize) -> Vec<&'a Step> {
+    let own = asked.compiled.parts.get(thread).and_then(|t| asked.source.threads.get(*t));
+    own.map(Thread::steps).unwrap_or_default()
+}
+
+/// Of what nothing explains: threads that are one in the program are not ordered, or something else.
+fn unexplained(asked: &Asked<'_>, otherwise: &str) -> Vec<String> {
+    let several = asked.compiled.parts.len() > asked.source.threads.len();
+    vec![if several { BARRIER } else { otherwise }.to_owned()]
 }
 
 /// The object of the program that an instruction accesses.
@@ -97,7 +112,7 @@ pub(super) fn class(asked: &Asked<'_>, judged: &Judged) -> Vec<String> {
         Judged::Undefined => vec![MIXED.to_owned()],
         Judged::Race if !weak_on_atomic(asked).is_empty() => vec![WEAK.to_owned()],
         Judged::Race if writes_what_is_read(asked) => vec![WRITTEN.to_owned()],
-        Judged::Race => lost(asked, true).unwrap_or_else(|| vec!["race".to_owned()]),
+        Judged::Race => lost(asked, true).unwrap_or_else(|| unexplained(asked, "race")),
         Judged::Racy | Judged::Agrees(_) | Judged::Contested(..) | Judged::Progress(_) => Vec::new(),
     }
 }
@@ -120,7 +135,7 @@ fn beyond(asked: &Asked<'_>) -> Vec<String> {
         let what = if lacks_fences(asked) { "fence" } else { "seq_cst" };
         return vec!["order-lost".to_owned(), what.to_owned()];
     }
-    vec![if weak_on_atomic(asked).is_empty() { "value" } else { WEAK }.to_owned()]
+    if weak_on_atomic(asked).is_empty() { unexplained(asked, "value") } else { vec![WEAK.to_owned()] }
 }
 
 /// What was lost, and the kinds of instructions that are to blame. With `whole` races have to be gone, too.
@@ -169,7 +184,7 @@ fn loses_update(asked: &Asked<'_>) -> bool {
 /// Whether a thread only loads an object in the program, and updates it in the PTX.
 fn writes_what_is_read(asked: &Asked<'_>) -> bool {
     let reads = |t: usize, o: usize| {
-        let steps = asked.source.threads.get(t).map(Thread::steps).unwrap_or_default();
+        let steps = steps(asked, t);
         let own: Vec<&&Step> = steps.iter().filter(|step| step.object() == Some(o)).collect();
         !own.is_empty() && own.iter().all(|step| matches!(step, Step::Load { .. }))
     };
@@ -350,7 +365,7 @@ fn mnemonic(op: &Op) -> &'static str {
 /// The weak accesses of the PTX to objects that the thread accesses only atomically in the program: thread and place.
 fn weak_on_atomic(asked: &Asked<'_>) -> Vec<(usize, usize)> {
     let atomic = |t: usize, object: usize| {
-        let steps = asked.source.threads.get(t).map(Thread::steps).unwrap_or_default();
+        let steps = steps(asked, t);
         steps.iter().all(|step| step.object() != Some(object) || Need::of(step).is_some())
     };
     let weak = |t: usize, op: &Op| {

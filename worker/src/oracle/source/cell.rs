@@ -17,9 +17,6 @@ pub(super) struct Cell {
     opt: Option<u8>,
 }
 
-/// The level of `opt` that is usual.
-const OPT: u8 = 2;
-
 /// A specification of a compiler that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{word}` in `{spec}` is none of release=N, target=sm_N, ptx=N, level=0 to 3, opt=1 to 3")]
@@ -35,9 +32,10 @@ impl Cell {
         Cell { kind, release: None, target: None, ptx: None, level: None, opt: None }.settled(compiler)
     }
 
-    /// The cell with `opt` in front of the compiler, if it is there.
-    pub(super) fn optimised(compiler: &Compiler) -> Option<Cell> {
-        compiler.optimiser().map(|_| Cell { opt: Some(OPT), ..Cell::of(compiler) })
+    /// The cell of another way to call the compiler, if it has one ([`Compiler::unusual`]).
+    pub(super) fn unusual(compiler: &Compiler) -> Option<Cell> {
+        let options = compiler.unusual()?;
+        Some(Cell { target: Some(options.target), opt: options.opt, ..Cell::of(compiler) })
     }
 
     /// The cell with everything named, for the compiler that answers.
@@ -48,7 +46,7 @@ impl Cell {
             release: Some(compiler.release()),
             target: Some(options.target),
             ptx: options.ptx,
-            level: Some(options.level),
+            level: self.kind.has_levels().then_some(options.level),
             opt: options.opt,
         }
     }
@@ -87,7 +85,7 @@ impl Cell {
                 Some(("target", target)) if target.starts_with("sm_") && plain(target) => {
                     cell.target = Some(target.to_owned());
                 }
-                Some(("level", level @ ("0" | "1" | "2" | "3"))) => {
+                Some(("level", level @ ("0" | "1" | "2" | "3"))) if kind.has_levels() => {
                     cell.level = Some(level.as_bytes()[0] - b'0');
                 }
                 Some(("opt", level @ ("1" | "2" | "3"))) if kind == Kind::Llvm => {
@@ -153,6 +151,7 @@ mod tests {
             "nvcc:opt=2",
             "llvm:x",
             "nvcc:ptx=86",
+            "triton:level=2",
             "llvm:target=sm_90;rm",
             "llvm:release=new",
         ] {

@@ -69,12 +69,12 @@ pub enum Kept {
 pub fn compilers(named: &[String]) -> Result<Vec<String>, Abstention> {
     if named.iter().any(|spec| Compiles::parse(spec).is_none()) {
         return Err(Abstention::Unusable(
-            "a compiler is named as `llvm`, `llvm:release=19` or `nvcc`",
+            "a compiler is named as `llvm`, `llvm:release=19`, `nvcc` or `libnvvm:target=sm_100`",
         ));
     }
     let mut out = Vec::new();
     for sources in all().filter(|s| !s.mixes()) {
-        out.extend(sources.cells(named, super::Optimised::Never)?.iter().map(ToString::to_string));
+        out.extend(sources.cells(named, super::Unusual::Never)?.iter().map(ToString::to_string));
     }
     Ok(out)
 }

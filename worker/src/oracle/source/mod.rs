@@ -1,7 +1,7 @@
 //! The oracles of source programs: the PTX that compilers make of a program does nothing that the program may not do.
 //!
 //! A program is drawn (`moire_source`), each of its threads is compiled as a kernel, many programs at a time, and the
-//! threads are put together again and judged (see [`judge`]). `llvm` and `nvcc` compile all threads with one compiler, in
+//! threads are put together again and judged (see [`judge`]). `llvm`, `nvcc`, `libnvvm` and `triton` compile all threads with one compiler, in
 //! each release that is here. `mixing` compiles the first thread with one compiler and the others with another, and claims
 //! only what neither does alone: the compilers implement one another's orders differently.
 //!
@@ -25,7 +25,7 @@ use super::abstention::Abstention;
 use super::case::{Case, Context};
 use super::evidence::{Evidence, Unit};
 use super::models::Models;
-use super::tools::{LLVM, MIXING, NVCC};
+use super::tools::{LIBNVVM, LLVM, MIXING, NVCC, TRITON};
 use super::{CRASH, Oracle, answer, refine, same};
 use crate::job::{Budget, Claim, EngineReport, Item, Reduced, Side, Source as Origin, Verification};
 use cell::Cell;
@@ -46,6 +46,22 @@ pub const LLVM_SOURCES: About =
 /// Facts about the oracle of `nvcc`.
 pub const NVCC_SOURCES: About =
     About { name: "nvcc", takes: Takes::Sources, by_default: true, under_models: false, tool: Some(NVCC) };
+/// Facts about the oracle of libNVVM.
+pub const LIBNVVM_SOURCES: About = About {
+    name: "libnvvm",
+    takes: Takes::Sources,
+    by_default: true,
+    under_models: false,
+    tool: Some(LIBNVVM),
+};
+/// Facts about the oracle of Triton.
+pub const TRITON_SOURCES: About = About {
+    name: "triton",
+    takes: Takes::Sources,
+    by_default: true,
+    under_models: false,
+    tool: Some(TRITON),
+};
 /// Facts about the oracle of mixtures.
 pub const MIXED_SOURCES: About = About {
     name: "mixing",
@@ -73,14 +89,20 @@ pub(super) fn all() -> impl Iterator<Item = Sources> {
         found: OnceLock::new(),
         answers: Arc::clone(&answers),
     };
-    [(&LLVM_SOURCES, &[Kind::Llvm][..]), (&NVCC_SOURCES, &[Kind::Nvcc][..]), (&MIXED_SOURCES, &Kind::ALL[..])]
-        .into_iter()
-        .map(of)
+    let all: [(_, &[Kind]); 5] = [
+        (&LLVM_SOURCES, &[Kind::Llvm]),
+        (&NVCC_SOURCES, &[Kind::Nvcc]),
+        (&LIBNVVM_SOURCES, &[Kind::Libnvvm]),
+        (&TRITON_SOURCES, &[Kind::Triton]),
+        // Triton has CTAs of its own shape, and promises less.
+        (&MIXED_SOURCES, &[Kind::Llvm, Kind::Nvcc, Kind::Libnvvm]),
+    ];
+    all.into_iter().map(of)
 }
 
-/// Whether an optimiser goes in front of compilers that have one.
+/// Whether compilers are called in another way than usual, where they have one ([`Compiler::unusual`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Optimised {
+enum Unusual {
     Never,
     Too,
     Only,
@@ -130,7 +152,7 @@ impl Sources {
     }
 
     /// The cells of a plan that are for this oracle. A plan that names none asks for each release that is here.
-    fn cells(&self, plan: &[String], how: Optimised) -> Result<Vec<Cell>, Abstention> {
+    fn cells(&self, plan: &[String], how: Unusual) -> Result<Vec<Cell>, Abstention> {
         let named: Vec<Cell> = plan
             .iter()
             .filter_map(|spec| Cell::parse(spec))
@@ -138,11 +160,11 @@ impl Sources {
             .map_err(Abstention::SourceCell)?;
         let own: Vec<Cell> = named.iter().filter(|c| self.kinds.contains(&c.kind)).cloned().collect();
         if plan.is_empty() {
-            // A compiler without an optimiser takes part all the same.
-            let plain = self.tools().iter().filter(|t| how != Optimised::Only || t.optimiser().is_none());
+            // A compiler that is always called in one way takes part all the same.
+            let plain = self.tools().iter().filter(|t| how != Unusual::Only || Cell::unusual(t).is_none());
             let plain = plain.map(Cell::of);
-            let first = self.tools().iter().filter(|_| how != Optimised::Never);
-            return Ok(plain.chain(first.filter_map(Cell::optimised)).collect());
+            let first = self.tools().iter().filter(|_| how != Unusual::Never);
+            return Ok(plain.chain(first.filter_map(Cell::unusual)).collect());
         }
         own.into_iter().map(|cell| Ok(cell.settled(self.tool(&cell)?))).collect()
     }
@@ -151,10 +173,10 @@ impl Sources {
     /// an optimiser in front; a text is tried in both ways.
     fn sides(&self, item: &Item) -> Result<Vec<Vec<Cell>>, Abstention> {
         let how = match item.source {
-            _ if self.mixes() => Optimised::Never,
-            Origin::Text(_) => Optimised::Too,
-            Origin::Generated { .. } if self.turn(item.index).own() == 1 => Optimised::Only,
-            Origin::Generated { .. } => Optimised::Never,
+            _ if self.mixes() => Unusual::Never,
+            Origin::Text(_) => Unusual::Too,
+            Origin::Generated { .. } if self.turn(item.index).own() == 1 => Unusual::Only,
+            Origin::Generated { .. } => Unusual::Never,
         };
         let cells = self.cells(&item.plan.models, how)?;
         if !self.mixes() {
@@ -293,7 +315,8 @@ impl Sources {
 
     /// A compiler of a claim, with what it makes of the program now, or made of it then.
     fn unit(&self, cell: &Cell, source: &Source, claim: &Claim) -> Unit {
-        let (text, options) = (cell.kind.text(&[source]), cell.named());
+        let options = cell.named();
+        let text = cell.kind.text(&[source], &options);
         let now = self.tool(cell).and_then(|tool| {
             let made = tool.compile(&text, &options);
             made.map_err(|why| Abstention::SourceCompiler { kind: cell.kind.name(), why: Arc::new(why) })
@@ -301,6 +324,8 @@ impl Sources {
         let (compiler, language) = match cell.kind {
             Kind::Llvm => ("LLVM llc", "llvm"),
             Kind::Nvcc => ("NVIDIA nvcc", "cuda"),
+            Kind::Libnvvm => ("NVIDIA libNVVM", "llvm"),
+            Kind::Triton => ("Triton", "python"),
         };
         Unit {
             compiler,

@@ -105,7 +105,7 @@ fn suffices(cell: &Cell, all: &[Word]) -> bool {
                 && (!releases || word.releases)
                 && (!is_sequential || word.is_sequential)
         };
-        return matches!(cell.operation, Operation::Fence(_)) && reaches.iter().any(|word| is(word));
+        return matches!(cell.operation, Operation::Fence(_)) && reaches.iter().any(is);
     };
     (!is_sequential || reaches[..at].iter().any(|word| word.is_sequential))
         && (!acquires || reaches[at..].iter().any(|word| word.acquires))

@@ -13,7 +13,8 @@ pub(super) const SIZE: usize = 64;
 /// Small batches of a stretch.
 const SMALL: u64 = 4;
 /// The programs of a large batch, which is a stretch.
-pub(super) const LARGE: usize = SIZE * SMALL as usize;
+pub(super) const LARGE: usize = SIZE * 4;
+const _: () = assert!(LARGE as u64 == EACH * SMALL, "a large batch is so many small ones");
 const EACH: u64 = SIZE as u64;
 
 /// Small batches of a stretch that a process has to be asked about, so that it compiles the next one as a whole.

@@ -25,7 +25,7 @@ pub fn compile(
     beat: &dyn Fn(),
 ) -> Vec<Result<Threads, Arc<Failure>>> {
     let mut out = Vec::new();
-    for part in programs.chunks(size.max(1)) {
+    for part in programs.chunks(size.min(compiler.kind().most()).max(1)) {
         batch(compiler, part, (options, beat), &mut out);
     }
     out
@@ -51,7 +51,7 @@ fn batch(compiler: &Compiler, part: &[&Source], how: (&Options, &dyn Fn()), out:
             break;
         }
         for (n, lines) in &blamed {
-            answers[from + n] = Some(Err(Arc::new(Failure::Refused(lines.clone()))));
+            answers[from + n] = Some(Err(Arc::new(Failure::Refused(lines.clone()).without_places())));
         }
         // `llc` ends at the first function that it does not take. What stands before it is compiled later, all together.
         let first = blamed.keys().next().filter(|_| failure.blamed().is_some());
@@ -74,7 +74,7 @@ fn once(
     (options, beat): (&Options, &dyn Fn()),
 ) -> Result<Vec<Threads>, Failure> {
     beat();
-    let ptx = compiler.compile(&compiler.kind().text(part), options)?;
+    let ptx = compiler.compile(&compiler.kind().text(part, options), options)?;
     taken(&ptx, part).ok_or_else(|| Failure::NoPtx("a kernel is missing".into()))
 }
 
@@ -88,7 +88,7 @@ fn alone(
 ) {
     let mut all = Vec::new();
     if part.len() == 1 || failure.of_the_call() {
-        let failure = Arc::new(failure);
+        let failure = Arc::new(failure.without_places());
         all.extend(part.iter().map(|_| Err(Arc::clone(&failure))));
     } else {
         let (one, other) = part.split_at(part.len() / 2);

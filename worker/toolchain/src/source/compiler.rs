@@ -1,11 +1,12 @@
 //! One compiler: where it is, which release it is of, and a run of it.
 
+use super::library;
 use crate::crash::death;
 use crate::failure::Failure;
-use crate::find::{Candidate, ToolError, Unusable, candidates, environment};
+use crate::find::{Candidate, ToolError, Unusable, candidates, environment, interpreters, libraries};
 use crate::run::{Limits, Output, RunError, run};
 use crate::version::Version;
-use moire_source::{Source, cuda, llvm};
+use moire_source::{Source, cuda, llvm, nvvm, triton};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,6 +23,12 @@ const MAX_REFUSED: usize = 1 << 12;
 const MAX_MEMORY: u64 = 8 << 30;
 /// Most bytes of PTX that are read.
 const MAX_PTX_BYTES: u64 = 64 << 20;
+/// What Triton is called with.
+const KERNELS: &str = include_str!("kernels.py");
+/// The level of `opt` that is usual.
+const OPT: u8 = 2;
+/// The first target for which libNVVM is made of a newer LLVM.
+const NEWER: &str = "sm_100";
 /// Releases of `llc` that are looked for by number. Before 15 pointers have types.
 const RELEASES: std::ops::RangeInclusive<u32> = 15..=30;
 
@@ -32,26 +39,45 @@ pub enum Kind {
     Llvm,
     /// `nvcc`, for CUDA C++.
     Nvcc,
+    /// libNVVM, for NVVM IR: a library, which a process of its own calls.
+    Libnvvm,
+    /// Triton, for kernels in Python.
+    Triton,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 2] = [Kind::Llvm, Kind::Nvcc];
+    pub const ALL: [Kind; 4] = [Kind::Llvm, Kind::Nvcc, Kind::Libnvvm, Kind::Triton];
 
     /// Its name in sides of claims, and as a capability.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Llvm => "llvm",
             Kind::Nvcc => "nvcc",
+            Kind::Libnvvm => "libnvvm",
+            Kind::Triton => "triton",
         }
     }
 
     /// The text that it compiles, with the kernels of all programs. Program `n` has the number `n`.
-    pub fn text(self, programs: &[&Source]) -> String {
+    pub fn text(self, programs: &[&Source], options: &Options) -> String {
         match self {
             Kind::Llvm => llvm::module(programs, 0),
             Kind::Nvcc => cuda::unit(programs, 0),
+            Kind::Libnvvm => nvvm::module(programs, 0, &options.target),
+            Kind::Triton => triton::module(programs, 0),
         }
+    }
+
+    /// Whether it has levels of optimisation.
+    pub fn has_levels(self) -> bool {
+        self != Kind::Triton
+    }
+
+    /// The most programs of one text.
+    pub fn most(self) -> usize {
+        // It takes a tenth of a second a kernel.
+        if self == Kind::Triton { 16 } else { usize::MAX }
     }
 
     /// The name of the command.
@@ -59,6 +85,8 @@ impl Kind {
         match self {
             Kind::Llvm => "llc",
             Kind::Nvcc => "nvcc",
+            Kind::Libnvvm => "moire library libnvvm.so.4",
+            Kind::Triton => "python kernels.py",
         }
     }
 
@@ -74,6 +102,10 @@ impl Kind {
         let mut all = match self {
             Kind::Llvm => vec!["-mtriple=nvptx64-nvidia-cuda".to_owned(), format!("-mcpu={target}")],
             Kind::Nvcc => vec!["-ptx".to_owned(), format!("-arch={target}"), format!("-Xcicc=-O{level}")],
+            Kind::Libnvvm => {
+                vec![format!("-arch={}", target.replace("sm_", "compute_")), format!("-opt={level}")]
+            }
+            Kind::Triton => vec![format!("-arch={target}")],
         };
         if self == Kind::Llvm {
             all.extend(options.ptx.map(|n| format!("-mattr=+ptx{n}")));
@@ -87,7 +119,8 @@ impl Kind {
     /// The name of the text that it compiles.
     pub fn file(self) -> &'static str {
         match self {
-            Kind::Llvm => "module.ll",
+            Kind::Llvm | Kind::Libnvvm => "module.ll",
+            Kind::Triton => "module.py",
             Kind::Nvcc => "module.cu",
         }
     }
@@ -96,6 +129,8 @@ impl Kind {
     fn candidates(self, environment: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<Candidate> {
         match self {
             Kind::Nvcc => candidates("nvcc", None, environment),
+            Kind::Libnvvm => libraries("libnvvm", environment),
+            Kind::Triton => interpreters("triton", environment),
             Kind::Llvm => {
                 let mut all = candidates("llc", None, environment);
                 for release in RELEASES.rev() {
@@ -171,11 +206,14 @@ impl Compiler {
     /// # Errors
     /// It does not run, prints no version, or does not compile for GPUs of NVIDIA. `nvcc` without its headers is no compiler.
     pub fn at(kind: Kind, path: &Path) -> Result<Compiler, ToolError> {
-        let mut command = Command::new(path);
+        let mut command = caller(kind, path)?;
         command.arg("--version");
         let out = run(command, Limits::default())?;
+        if matches!(kind, Kind::Libnvvm | Kind::Triton) {
+            judge(&out)?;
+        }
         let version = match kind {
-            Kind::Nvcc => Version::parse(&out.stdout),
+            Kind::Nvcc | Kind::Libnvvm | Kind::Triton => Version::parse(&out.stdout),
             Kind::Llvm => release(&out.stdout),
         };
         let version = version.ok_or(ToolError::NoVersion)?;
@@ -183,7 +221,9 @@ impl Compiler {
             return Err(ToolError::NoTarget);
         }
         let folder = |source| ToolError::Folder { what: "its path", source };
-        let path = fs::canonicalize(path).map_err(folder)?;
+        // The interpreter of an environment is a link to one that is not.
+        let real = if kind == Kind::Triton { std::path::absolute(path) } else { fs::canonicalize(path) };
+        let path = real.map_err(folder)?;
         let out = Compiler { kind, path, version, limits: Limits::default(), memory: MAX_MEMORY };
         if kind == Kind::Nvcc {
             out.has_headers()?;
@@ -231,7 +271,9 @@ impl Compiler {
     pub fn release(&self) -> String {
         match self.kind {
             Kind::Llvm => self.version.major.to_string(),
-            Kind::Nvcc => format!("{}.{}", self.version.major, self.version.minor),
+            Kind::Nvcc | Kind::Libnvvm | Kind::Triton => {
+                format!("{}.{}", self.version.major, self.version.minor)
+            }
         }
     }
 
@@ -239,7 +281,7 @@ impl Compiler {
     /// fences from PTX 8.6 on.
     pub fn usual(&self) -> Options {
         let (target, ptx) = match (self.kind, self.version.major) {
-            (Kind::Nvcc, _) => ("sm_90", None),
+            (Kind::Nvcc | Kind::Libnvvm | Kind::Triton, _) => ("sm_90", None),
             (Kind::Llvm, ..=15) => ("sm_80", Some(72)),
             (Kind::Llvm, 16) => ("sm_90", Some(78)),
             (Kind::Llvm, 17 | 18) => ("sm_90", Some(80)),
@@ -247,6 +289,17 @@ impl Compiler {
             (Kind::Llvm, _) => ("sm_90", Some(86)),
         };
         Options { target: target.to_owned(), ptx, level: 2, opt: None }
+    }
+
+    /// Another way to call it, which goes through other passes: with `opt` in front, if it is there; libNVVM for the first target
+    /// of its newer half.
+    pub fn unusual(&self) -> Option<Options> {
+        let usual = self.usual();
+        match self.kind {
+            Kind::Llvm => self.optimiser().map(|_| Options { opt: Some(OPT), ..usual }),
+            Kind::Nvcc | Kind::Triton => None,
+            Kind::Libnvvm => Some(Options { target: NEWER.to_owned(), ..usual }),
+        }
     }
 
     /// Compiles a text to PTX.
@@ -257,7 +310,7 @@ impl Compiler {
         let folder = tempfile::Builder::new().prefix("moire-source").tempdir().map_err(RunError::Start)?;
         let at = |name: &str| folder.path().join(name);
         fs::write(at(self.kind.file()), text).map_err(RunError::Start)?;
-        let out = run(self.command(folder.path(), options), self.limits)?;
+        let out = run(self.command(folder.path(), options)?, self.limits)?;
         judge(&out)?;
         let text = fs::metadata(at("module.ptx")).and_then(|m| {
             if m.len() > MAX_PTX_BYTES {
@@ -268,7 +321,7 @@ impl Compiler {
         text.map_err(|e| Failure::NoPtx(e.to_string()))
     }
 
-    fn command(&self, folder: &Path, options: &Options) -> Command {
+    fn command(&self, folder: &Path, options: &Options) -> Result<Command, RunError> {
         // The shell sets the limit for itself and for the process it becomes.
         let mut command = Command::new("sh");
         let kibibytes = (self.memory / 1024).to_string();
@@ -278,13 +331,33 @@ impl Compiler {
         if let Some((level, path)) = opt {
             command.arg(path).arg(format!("-O{level}")).args([OPTIMISED, self.kind.file()]);
         }
-        command.arg(&self.path);
+        let called = caller(self.kind, &self.path)?;
+        command.arg(called.get_program()).args(called.get_args());
         command.args(self.kind.arguments(options));
         // `llc` would spend most of its time on the names of a stack trace.
         command.env("LLVM_DISABLE_SYMBOLIZATION", "1");
         command.current_dir(folder).env("TMPDIR", folder);
-        command
+        Ok(command)
     }
+}
+
+/// The start of each call of a compiler. What is no library, or no interpreter, is called as one: it takes the same arguments.
+fn caller(kind: Kind, path: &Path) -> Result<Command, RunError> {
+    let is_python = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("python"));
+    if kind == Kind::Triton && is_python {
+        let mut command = Command::new(path);
+        command.args(["-I", "-c", KERNELS]);
+        return Ok(command);
+    }
+    let is_library = path.file_name().is_some_and(|name| name.to_string_lossy().contains(".so"));
+    if kind != Kind::Libnvvm || !is_library {
+        return Ok(Command::new(path));
+    }
+    let none = || RunError::Start(std::io::Error::other("this program calls no libraries"));
+    let program = library::caller().ok_or_else(none)?;
+    let mut command = Command::new(program);
+    command.arg(library::WORD).arg(path);
+    Ok(command)
 }
 
 /// The version in `LLVM version 22.1.8-rust-1.95.0-stable`.
@@ -299,7 +372,12 @@ fn release(text: &str) -> Option<Version> {
 fn judge(out: &Output) -> Result<(), Failure> {
     let said: Vec<&str> =
         out.stderr.lines().chain(out.stdout.lines()).map(str::trim).filter(|l| !l.is_empty()).collect();
-    let unknown = ["is not a recognized", "not a recognized processor", "Unsupported gpu architecture"];
+    let unknown = [
+        "is not a recognized",
+        "not a recognized processor",
+        "Unsupported gpu architecture",
+        "is an unsupported option",
+    ];
     let strange: Vec<String> = said
         .iter()
         .filter(|l| unknown.iter().any(|u| l.contains(u)))
@@ -313,7 +391,7 @@ fn judge(out: &Output) -> Result<(), Failure> {
         return Ok(());
     }
     let first: Vec<String> = said.iter().take(MAX_LINES).map(|l| (*l).to_owned()).collect();
-    let memory = ["out of memory", "bad_alloc", "cannot allocate memory", "allocation failed"];
+    let memory = ["out of memory", "bad_alloc", "memoryerror", "cannot allocate memory", "allocation failed"];
     if first.iter().any(|line| memory.iter().any(|m| line.to_lowercase().contains(m))) {
         return Err(Failure::Memory);
     }
@@ -321,7 +399,7 @@ fn judge(out: &Output) -> Result<(), Failure> {
         let said = said.iter().take(MAX_SAID).map(|l| (*l).to_owned()).collect();
         return Err(Failure::Crashed { status: out.status, said });
     }
-    // `nvcc` names every line that it refuses.
+    // `nvcc` names every line that it refuses, `kernels.py` every kernel.
     let lines: Vec<String> =
         said.iter().filter(|l| l.contains("): error")).take(MAX_REFUSED).map(|l| (*l).to_owned()).collect();
     if !lines.is_empty() {
@@ -362,6 +440,7 @@ mod tests {
             .unwrap_err();
         let blamed = [(3, "x.cu(3): error: bad"), (17, "x.cu(17): error: worse")];
         assert_eq!(two.blamed_lines(), blamed.into());
+        assert_eq!(two.without_places().to_string(), "refused: bad; worse; more");
         assert!(matches!(end(1 << 8, "std::bad_alloc"), Err(Failure::Memory)));
         assert_eq!(end(11, "").unwrap_err().death().as_deref(), Some("signal 11"));
         assert!(end(139 << 8, "'cicc' died due to signal 11").unwrap_err().death().is_some());

@@ -114,7 +114,7 @@ impl Table {
 
     fn key(&self, form: &Source) -> u64 {
         let mut hasher = DefaultHasher::new();
-        self.compiler.kind().text(&[form]).hash(&mut hasher);
+        self.compiler.kind().text(&[form], &self.options).hash(&mut hasher);
         hasher.finish()
     }
 
