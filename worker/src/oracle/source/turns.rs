@@ -110,7 +110,7 @@ mod tests {
         let alone = sizes(1, 2);
         assert!(alone[..8].iter().all(|size| *size == SIZE) && alone[8..].iter().all(|size| *size == LARGE));
         assert!(sizes(3, 2).iter().chain(&sizes(1, 1)).all(|size| *size == SIZE));
-        // Whoever asks again gets the same answer.
+        // A thread that asks again gets the same answer.
         let stretches = Stretches::default();
         let asked = |i: u64| stretches.size(7, turn(i), turn(i).place(i));
         let first: Vec<usize> = (0..1024).map(asked).collect();
