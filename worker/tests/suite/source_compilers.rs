@@ -250,7 +250,7 @@ fn a_compiler_without_an_optimiser_takes_every_turn() {
     for index in [0, 64, 600] {
         let report = run(&oracles, LLVM_SOURCES.name, drawn(index));
         let reasons: Vec<&String> = report.abstentions.keys().collect();
-        assert!(reasons.iter().all(|why| why.contains("parameters")), "{index}: {report:?}");
+        assert!(!reasons.iter().any(|why| why.ends_with(" here")), "{index}: {report:?}");
         assert!(!reasons.is_empty() || !report.engines.is_empty(), "{index}: {report:?}");
     }
 }

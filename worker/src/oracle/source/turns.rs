@@ -10,12 +10,11 @@ use std::sync::{Mutex, PoisonError};
 
 /// Neighbours with one setting, and the programs of a small batch.
 pub(super) const SIZE: usize = 64;
-/// Small batches of a stretch.
-const SMALL: u64 = 4;
 /// The programs of a large batch, which is a stretch.
-pub(super) const LARGE: usize = SIZE * 4;
-const _: () = assert!(LARGE as u64 == EACH * SMALL, "a large batch is so many small ones");
+pub(super) const LARGE: usize = 4 * SIZE;
 const EACH: u64 = SIZE as u64;
+/// Small batches of a stretch.
+const SMALL: u64 = LARGE as u64 / EACH;
 
 /// Small batches of a stretch that a process has to be asked about, so that it compiles the next one as a whole.
 const NEARLY_ALL: u32 = 3;
@@ -110,7 +109,7 @@ mod tests {
         let alone = sizes(1, 2);
         assert!(alone[..8].iter().all(|size| *size == SIZE) && alone[8..].iter().all(|size| *size == LARGE));
         assert!(sizes(3, 2).iter().chain(&sizes(1, 1)).all(|size| *size == SIZE));
-        // A thread that asks again gets the same answer.
+        // A question that is asked again has the same answer.
         let stretches = Stretches::default();
         let asked = |i: u64| stretches.size(7, turn(i), turn(i).place(i));
         let first: Vec<usize> = (0..1024).map(asked).collect();
