@@ -430,9 +430,10 @@ impl<'a> Scenery<'a> {
             members(event.held).filter_map(|l| self.find(thread, l)).for_each(|a| out.add(a, b));
         }
         for (wait, gone) in &phases.exits {
-            let mut causes: Vec<usize> = members(paths[*gone].control | paths[*gone].held)
-                .filter_map(|l| self.find(*gone, l))
-                .collect();
+            // At the exit all branches have met.
+            let control = if control_meets { 0 } else { paths[*gone].control };
+            let mut causes: Vec<usize> =
+                members(control | paths[*gone].held).filter_map(|l| self.find(*gone, l)).collect();
             for (passed, arrival) in phases.needs.iter().filter(|(passed, _)| passed.0 == *gone) {
                 causes.extend(self.find(arrival.0, arrival.1));
                 causes.extend(self.find(passed.0, passed.1));

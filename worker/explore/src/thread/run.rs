@@ -1,8 +1,9 @@
 //! A run of a thread: from its start through branches and loops as far as the answers reach.
 //!
-//! Branches on pending values end the trace, unless both arms only touch registers. Loops that may spin stop at a *gate* in
-//! front of each iteration. A read-modify-write takes two indices whether or not it writes, so that a pending
-//! compare-and-swap hides nothing.
+//! Branches on pending values end the trace. Where control dependencies end at reconvergence, one whose arms only touch
+//! registers is passed; elsewhere what follows depends on it, and a cycle of dependencies is no execution. Loops that may
+//! spin stop at a *gate* in front of each iteration. A read-modify-write takes two indices whether or not it writes, so that
+//! a pending compare-and-swap hides nothing.
 //!
 //! An instruction of a barrier, an mbarrier, a copy or a tensor core holds its thread until its operands are known, as
 //! issue in program order would. A load or store with a pending address holds nothing. Both engines do this; no model
@@ -193,19 +194,19 @@ fn step<V: View>(m: &mut Machine<'_, V>, flow: &Flow, instr: &Instr, pc: usize) 
     execute::operation(m, instr, pc).map_or_else(Continuation::Stop, |()| Continuation::Behind)
 }
 
-/// Both arms only touch registers: go on behind them with those registers pending.
+/// Ends the trace. But where the dependency ends with the arms and these only touch registers, the trace goes on behind them with
+/// those registers pending.
 fn branch_on_pending<V: View>(m: &mut Machine<'_, V>, flow: &Flow, pc: usize, deps: Deps) -> Continuation {
-    let Some(defined) = &flow.quiet[pc] else {
-        if m.front.reconverging {
-            let line = m.program.threads[m.thread.index()].body[pc].line;
-            let reason =
-                "memory operations under a branch on an undecided value whose arms meet again".to_owned();
-            return Continuation::Stop(TraceEnd::Unsupported(reason, line));
-        }
+    if !m.front.reconverging {
         return Continuation::Stop(TraceEnd::Pending(deps));
+    }
+    let Some(defined) = &flow.quiet[pc] else {
+        let line = m.program.threads[m.thread.index()].body[pc].line;
+        let reason =
+            "memory operations under a branch on an undecided value whose arms meet again".to_owned();
+        return Continuation::Stop(TraceEnd::Unsupported(reason, line));
     };
     blur(m, defined, deps);
-    m.control.push((deps, flow.reconverge[pc]));
     Continuation::Jump(flow.reconverge[pc])
 }
 

@@ -199,3 +199,50 @@ fn padding_that_is_not_needed_orders_too() {
         tile.st.weak.u32 {[x], r6} after t11;\n}\n";
     agrees(program, &model);
 }
+
+/// What P0 does behind its branch, and what P1 does with it before it writes what P0 loads.
+const BEHIND: [(&str, &str); 9] = [
+    ("st.relaxed.gpu.u32 [y], 1;", "ld.relaxed.gpu.u32 r, [y];\nst.relaxed.gpu.u32 [x], r;"),
+    (
+        "atom.relaxed.gpu.global.exch.b32 r, [y], 1;",
+        "atom.relaxed.gpu.global.or.b32 r, [y], 0;\nst.weak.u32 [x], r;",
+    ),
+    ("bar.sync 0;", "bar.sync 0;\nst.relaxed.gpu.u32 [x], 1;"),
+    ("bar.arrive 1, 2;", "bar.sync 1, 2;\nst.relaxed.gpu.u32 [x], 1;"),
+    ("barrier.cluster.arrive;", "barrier.cluster.arrive;\nbarrier.cluster.wait;\nst.relaxed.gpu.u32 [x], 1;"),
+    ("exit;", "bar.sync 0;\nst.relaxed.gpu.u32 [x], 1;"),
+    ("", "bar.sync 0;\nst.relaxed.gpu.u32 [x], 1;"),
+    (
+        "st.relaxed.gpu.u32 [y], 1;",
+        "L1:\nld.relaxed.gpu.u32 r, [y];\nsetp.eq.u32 p, r, 0;\n@p bra L1;\nst.relaxed.gpu.u32 [x], 1;",
+    ),
+    (
+        "mbarrier.arrive.shared::cta.b64 _, [b];",
+        "L1:\nmbarrier.test_wait.parity.shared::cta.b64 p, [b], 0;\n@!p bra L1;\nst.relaxed.gpu.u32 [x], 1;",
+    ),
+];
+
+/// A cycle of dependencies, reads-from and passed barriers is no execution, whatever a model checks; and a branch that skips
+/// nothing, or only computes, is a dependency like any other.
+#[test]
+fn a_branch_that_skips_nothing_is_awaited() {
+    let none = |value: &str| {
+        let model = shipped("ptx", &Variants::from([("Q14".to_owned(), value.to_owned())]));
+        let all = (0..model.checks().len()).rev().map(moire_cat::CheckId);
+        all.fold(model, |less, id| less.without(id)).called(format!("ptx Q14={value} without checks"))
+    };
+    let models = [shipped("any", &Variants::new()), shipped("ptx", &Variants::new()), none("A"), none("B")];
+    for (one, other) in BEHIND {
+        let start = if one.contains("mbarrier") { "mbarrier.init.shared::cta.b64 [b], 1;\n" } else { "" };
+        for skipped in ["", "mov.u32 s, 1;\n"] {
+            let program = format!(
+                "moire \"t\"\n.global .b32 x;\n.global .b32 y;\n.shared .b64 b;\n\
+                 P0 (gpu 0, cta 0, warp 0) {{\n{start}ld.relaxed.gpu.u32 q, [x];\nsetp.eq.u32 p, q, 0;\n\
+                 @p bra L0;\n{skipped}L0:\n{one}\n}}\nP1 (gpu 0, cta 0, warp 1) {{\n{other}\n}}\n"
+            );
+            // Where control dependencies end, the explorer abstains from loops.
+            let lasting = if other.contains("bra") { 3 } else { 4 };
+            models[..lasting].iter().for_each(|model| agrees(&program, model));
+        }
+    }
+}
