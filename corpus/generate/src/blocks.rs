@@ -2,14 +2,14 @@
 //! missing, joined, or chosen by a condition.
 
 use crate::numbers::Choose;
-use crate::stream::Family;
+use crate::stream::{Family, WORDED};
 use moire_program::ir::*;
 use moire_tile_ir::lowering::{Lowering, lower};
 
 /// The families of the stream.
 pub(crate) const FAMILIES: &[Family] = &[
-    Family { name: "blocks", share: 3, draw: |u| Some(blocks(u)) },
-    Family { name: "beside", share: 1, draw: |u| beside(u) },
+    Family { name: "blocks", share: 3, worded: WORDED, draw: |u| Some(blocks(u)) },
+    Family { name: "beside", share: 1, worded: WORDED, draw: |u| beside(u) },
 ];
 
 /// Draws a program of tile blocks alone.

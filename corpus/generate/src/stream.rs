@@ -22,14 +22,14 @@ use moire_program::text::scan::closest;
 use moire_program::validate::is_illegal;
 
 /// Name of the streams of programs. A test compares the first programs with a recorded hash: if it fails, raise the number.
-pub const GENERATOR_FINGERPRINT: &str = "ptx-7";
+pub const GENERATOR_FINGERPRINT: &str = "ptx-8";
 
 /// Bytes that a program may consume: three times the most that any program was observed to need.
 const BYTES: usize = 4096;
 /// Most programs drawn to find a valid one.
 const DRAWS: usize = 16;
-/// Programs in which a word of an instruction is replaced, in percent.
-const WORDED: usize = 25;
+/// Programs in which a word of an instruction is replaced, in percent, where the family says nothing else.
+pub(crate) const WORDED: usize = 25;
 /// Programs that synchronise nothing and are kept, in percent.
 const IDLE: usize = 20;
 
@@ -84,6 +84,8 @@ pub(crate) struct Family {
     pub(crate) name: &'static str,
     /// How often it is drawn, relative to the others.
     pub(crate) share: usize,
+    /// Programs in which a word of an instruction is replaced, in percent.
+    pub(crate) worded: usize,
     /// None where a drawn text is refused.
     pub(crate) draw: fn(&mut Unstructured<'_>) -> Option<Program>,
 }
@@ -154,9 +156,14 @@ const STREAMS: [About; 7] = [
 ];
 
 const MIXED: &[Family] = &[
-    Family { name: "core", share: 4, draw: |u| Some(one(core::FAMILIES, u)?.1) },
-    Family { name: "tensor", share: 3, draw: |u| Some(one(tensor::FAMILIES, u)?.1) },
-    Family { name: "protocol", share: 1, draw: |u| protocol::Scheme::drawn(u).ok()?.program() },
+    Family { name: "core", share: 4, worded: WORDED, draw: |u| Some(one(core::FAMILIES, u)?.1) },
+    Family { name: "tensor", share: 3, worded: WORDED, draw: |u| Some(one(tensor::FAMILIES, u)?.1) },
+    Family {
+        name: "protocol",
+        share: 1,
+        worded: WORDED,
+        draw: |u| protocol::Scheme::drawn(u).ok()?.program(),
+    },
 ];
 
 /// A program of one of the families; none where its text is refused, or the program is.
@@ -168,7 +175,7 @@ fn one(families: &[Family], u: &mut Unstructured<'_>) -> Option<(&'static str, P
         here
     })?;
     let program = (family.draw)(u)?;
-    let program = if u.chance(WORDED) { reworded(program, u) } else { program };
+    let program = if u.chance(family.worded) { reworded(program, u) } else { program };
     // Most programs that synchronise nothing are drawn again.
     let kept = |p: &Program, u: &mut Unstructured<'_>| !is_illegal(p) && (synchronises(p) || u.chance(IDLE));
     kept(&program, u).then_some((family.name, program))

@@ -13,6 +13,7 @@ pub mod canon;
 pub mod cell;
 pub mod compiled;
 pub mod cuda;
+pub mod cycle;
 pub mod draw;
 pub mod form;
 pub mod limits;

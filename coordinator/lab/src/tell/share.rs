@@ -176,3 +176,21 @@ fn bare(op: &Op) -> Bare {
     }
     if other == *op { Bare::Same } else { Bare::Other(other) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_drawn_programs_tell_that_their_order_is_lost() {
+        let models = Models::load().expect("shipped");
+        for profile in [Profile::Source, Profile::Core] {
+            let (whole, _) = counted(&models, Stream::new(5, profile), 200);
+            assert!(
+                whole.all * 100 >= (whole.programs - whole.unanswered) * 75,
+                "{}",
+                whole.row(profile.name())
+            );
+        }
+    }
+}

@@ -11,20 +11,21 @@ pub use typed::typed;
 pub use wide::{Style, wide};
 
 use crate::config::Knobs;
-use crate::stream::Family;
+use crate::stream::{Family, WORDED};
 use crate::{random, shapes};
 use arbitrary::{Arbitrary, Unstructured};
 use moire_program::ir::Program;
 
-/// The families of the stream.
+/// The families of the stream. Guided cycles are most of it, because they tell; the others draw what cycles have not.
 pub(crate) const FAMILIES: &[Family] = &[
-    Family { name: "random", share: 8, draw: any },
-    Family { name: "shapes", share: 8, draw: |u| shapes::draw(u).ok() },
-    Family { name: "wide", share: 3, draw: |u| Some(wide(u, Style::Wide)) },
-    Family { name: "plain", share: 3, draw: |u| Some(wide(u, Style::Dat3m)) },
-    Family { name: "alike", share: 1, draw: |u| alike(u) },
-    Family { name: "multimem", share: 1, draw: |u| multimem(u) },
-    Family { name: "typed", share: 3, draw: |u| typed(u) },
+    Family { name: "cycles", share: 82, worded: 4, draw: |u| shapes::guided(u).ok() },
+    Family { name: "shapes", share: 2, worded: WORDED, draw: |u| shapes::draw(u).ok() },
+    Family { name: "random", share: 3, worded: WORDED, draw: any },
+    Family { name: "wide", share: 2, worded: WORDED, draw: |u| Some(wide(u, Style::Wide)) },
+    Family { name: "plain", share: 2, worded: WORDED, draw: |u| Some(wide(u, Style::Dat3m)) },
+    Family { name: "alike", share: 1, worded: WORDED, draw: |u| alike(u) },
+    Family { name: "multimem", share: 5, worded: WORDED, draw: |u| multimem(u) },
+    Family { name: "typed", share: 7, worded: 80, draw: |u| typed(u) },
 ];
 
 fn any(u: &mut Unstructured<'_>) -> Option<Program> {

@@ -35,8 +35,9 @@ pub fn typed(d: &mut dyn Choose) -> Option<Program> {
         if w.far && t == 1 {
             body += "mapa.shared::cluster.u32 far, z, 0;\n";
         }
-        body += &w.arithmetic();
-        body += &w.arithmetic();
+        for _ in 0..6 {
+            body += &w.arithmetic();
+        }
         let (one, other) = (w.access(t == 1), w.access(t == 1));
         body += &match (t, w.d.chance(70)) {
             (0, true) => format!("{one}st.release.gpu.global.u32 [f], 1;\n{other}"),

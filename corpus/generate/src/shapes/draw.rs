@@ -1,29 +1,238 @@
 //! Shapes drawn from bytes.
 //!
-//! Two thirds are annotated freely; most of them use one scope throughout, because then the annotations interact. In the
-//! other third every edge except perhaps one is ordered sufficiently, under a scope that includes all threads. These lie
-//! on the border between allowed and forbidden, where a missing rule shows.
+//! A guided one is a cycle with just the order that forbids it ([`moire_source::cycle`]), under a scope that includes all threads. A few
+//! have one order or scope less. They lie on the border between allowed and forbidden, where a missing rule shows. The others are
+//! annotated freely; most of them use one scope throughout, because then the annotations interact.
 
 use super::{
-    Annotation, Between, Dir, Mark, SCOPES, Segment, Skeleton, Stand, between, build, is_cycle, stand,
+    Annotation, Between, Dir, Mark, Meeting, SCOPES, Segment, Skeleton, Stand, between, build, is_cycle,
+    stand,
 };
+use crate::numbers::Choose;
 use arbitrary::{Result, Unstructured};
-use moire_program::ir::{FenceOrder, Program, Scope};
+use moire_program::ir::{FenceOrder, Program, Scope, Space, Ty};
+use moire_source::cycle::{self, Need, Point};
 
-/// A shape drawn from bytes.
+/// Dependencies of the second access on the first.
+const DEPENDENCIES: [Between; 5] =
+    [Between::Data, Between::Data, Between::Addr, Between::Ctrl, Between::Past];
+
+/// A shape annotated freely.
 pub fn draw(u: &mut Unstructured<'_>) -> Result<Program> {
     let skeleton = draw_skeleton(u)?;
     let base = *u.choose(&SCOPES)?;
-    let careful = u.ratio(1u8, 3u8)?;
-    let free = Free { base, steady: careful || u.ratio(2u8, 3u8)?, fences: u.ratio(1u8, 2u8)? };
-    // The one segment annotated freely; about half the time there is none.
-    let slip = u.int_in_range(0..=2 * skeleton.len() - 1)?;
-    let mut segments = Vec::new();
-    for (n, segment) in skeleton.iter().enumerate() {
-        segments.push(if careful && n != slip { sufficient(u, *segment, base)? } else { free.draw(u)? });
+    let free = Free { base, steady: u.ratio(2u8, 3u8)?, fences: u.ratio(1u8, 2u8)? };
+    let segments = skeleton.iter().map(|_| free.draw(u)).collect::<Result<_>>()?;
+    Ok(build(&skeleton, &Annotation::new(segments, stand(u128::from(u.int_in_range(0..=4u8)?)))))
+}
+
+/// A cycle with just the order that forbids it.
+pub fn guided(u: &mut Unstructured<'_>) -> Result<Program> {
+    let skeleton = cycle::drawn(&mut |n| u.below(n));
+    let mut needs = cycle::needs(&skeleton, &mut |n| u.below(n));
+    let scope = *u.choose(&SCOPES)?;
+    let handover = skeleton.len() == 2 && needs.iter().all(|n| !n.sequence && n.acquires != n.releases);
+    let meets =
+        handover && skeleton.iter().all(|s| matches!(s, Segment::Two(_, _, false))) && u.ratio(1u8, 2u8)?;
+    if meets {
+        return met(u, skeleton, &needs);
     }
-    let stand = if careful { within(u, base)? } else { stand(u128::from(u.int_in_range(0..=4u8)?)) };
-    Ok(build(&skeleton, &Annotation { segments, stand }))
+    let direct = skeleton.iter().all(|s| matches!(s, Segment::Two(..)));
+    let depends =
+        skeleton.iter().all(|s| matches!(s, Segment::Two(Dir::R, Dir::W, _))) && u.ratio(1u8, 8u8)?;
+    let slip = if u.ratio(1u8, 48u8)? { Some(u.below(needs.len())) } else { None };
+    if let Some(at) = slip {
+        needs[at] = Need::default();
+    }
+    let pen = Pen { scope, direct, depends };
+    let segments =
+        skeleton.iter().zip(&needs).map(|(s, need)| pen.segment(u, *s, *need)).collect::<Result<_>>()?;
+    let segments = waiting(u, &skeleton, seen(&skeleton, segments))?;
+    let mut all = Annotation::new(segments, if u.ratio(1u8, 48u8)? { Stand::Sys } else { widest(u, scope)? });
+    words(u, &mut all)?;
+    Ok(build(&skeleton, &all))
+}
+
+/// Two threads that meet at a barrier instead of handing over.
+fn met(u: &mut Unstructured<'_>, mut skeleton: Skeleton, needs: &[Need]) -> Result<Program> {
+    if needs.first().is_some_and(|n| n.acquires) {
+        skeleton.rotate_left(1);
+    }
+    let meeting = *u.choose(&[Meeting::Cta, Meeting::Cluster])?;
+    let stand = if meeting == Meeting::Cta || u.ratio(1u8, 3u8)? { Stand::Cta } else { Stand::Cluster };
+    let pen = Pen { scope: Scope::Cluster, direct: true, depends: false };
+    let mut segments = Vec::new();
+    for segment in &skeleton {
+        segments.push(pen.segment(u, *segment, Need::default())?);
+    }
+    let segments = seen(&skeleton, segments);
+    let mut all = Annotation { meeting: Some(meeting), ..Annotation::new(segments, stand) };
+    words(u, &mut all)?;
+    Ok(build(&skeleton, &all))
+}
+
+/// The marks without each maximum after which a greater value is written: nobody sees in which order it was.
+fn seen(skeleton: &[Segment], mut marks: Vec<(Mark, Between, Mark)>) -> Vec<(Mark, Between, Mark)> {
+    let (points, _) = cycle::points(skeleton);
+    for (t, (first, _, second)) in marks.iter_mut().enumerate() {
+        let own = points.iter().filter(|p| p.thread == t);
+        for (point, mark) in own.zip([first, second]) {
+            let exceeded = points.iter().any(|p| p.location == point.location && p.value > point.value);
+            if let (true, Mark::Red(scope)) = (exceeded, *mark) {
+                *mark = Mark::Relaxed(scope);
+            }
+        }
+    }
+    marks
+}
+
+/// The marks with loops that wait for the value of a location's only write. Threads that all wait for each other would hang.
+fn waiting(
+    u: &mut Unstructured<'_>,
+    skeleton: &[Segment],
+    mut marks: Vec<(Mark, Between, Mark)>,
+) -> Result<Vec<(Mark, Between, Mark)>> {
+    let (points, _) = cycle::points(skeleton);
+    let only = |p: &Point| {
+        p.value == 1 && points.iter().filter(|q| q.location == p.location && q.dir == Dir::W).count() == 1
+    };
+    if skeleton.iter().all(|s| (s.first(), s.last()) == (Dir::R, Dir::W)) {
+        return Ok(marks);
+    }
+    for (t, (first, _, _)) in marks.iter_mut().enumerate() {
+        let reads = points.iter().find(|p| p.thread == t).is_some_and(|p| p.dir == Dir::R && only(p));
+        let waits = match *first {
+            Mark::Sync(scope) => Some(Mark::Await(scope, true)),
+            Mark::Relaxed(scope) => Some(Mark::Await(scope, false)),
+            _ => None,
+        };
+        if let (true, Some(waits)) = (reads && u.ratio(5u8, 6u8)?, waits) {
+            *first = waits;
+        }
+    }
+    Ok(marks)
+}
+
+/// Draws the type and the spaces of all accesses.
+fn words(u: &mut Unstructured<'_>, all: &mut Annotation) -> Result<()> {
+    // Values that others depend on become addresses.
+    if all.segments.iter().all(|(_, gap, _)| !gap.depends()) {
+        all.ty = *u.choose(&[Ty::U(64), Ty::U(32), Ty::U(32), Ty::B(32), Ty::S(32), Ty::B(64), Ty::S(64)])?;
+    }
+    let aliased = |m: &Mark| matches!(m, Mark::Alias | Mark::Surface);
+    if all.segments.iter().any(|(a, _, b)| aliased(a) || aliased(b)) {
+        return Ok(());
+    }
+    all.spaces = match u.int_in_range(0..=7u8)? {
+        0 | 1 if all.stand == Stand::Cta => (Space::SharedCta, Space::SharedCta),
+        2 => (Space::Global, Space::Generic),
+        _ => all.spaces,
+    };
+    Ok(())
+}
+
+/// How the orders of a guided cycle are written.
+struct Pen {
+    scope: Scope,
+    /// There are no threads of one access, whose neighbours have to be strong.
+    direct: bool,
+    /// Dependencies stand in the place of orders.
+    depends: bool,
+}
+
+impl Pen {
+    fn segment(
+        &self,
+        u: &mut Unstructured<'_>,
+        segment: Segment,
+        need: Need,
+    ) -> Result<(Mark, Between, Mark)> {
+        let Segment::Two(a, b, _) = segment else {
+            return Ok((
+                self.strong(u, segment.first(), segment == Segment::Update)?,
+                Between::Plain,
+                Mark::Weak,
+            ));
+        };
+        if self.depends {
+            let gap =
+                *u.choose(&[Between::Data, Between::Data, Between::Addr, Between::Ctrl, Between::Past])?;
+            return Ok((Mark::Relaxed(self.scope), gap, self.strong(u, b, false)?));
+        }
+        let (first, second) = (self.mark(u, a, need.acquires)?, self.mark(u, b, need.releases)?);
+        if need.sequence {
+            return Ok((first, Between::Fence(FenceOrder::Sc, self.scope), second));
+        }
+        let fences = u.ratio(1u8, 2u8)?;
+        if self.direct && need.acquires && !need.releases && u.ratio(1u8, 8u8)? {
+            let (fence, mark) =
+                *u.choose(&[(Between::ProxyAlias, Mark::Alias), (Between::ProxySurface, Mark::Surface)])?;
+            return Ok((self.synchronising(u)?, fence, mark));
+        }
+        if self.direct && need.releases && !need.acquires && u.ratio(1u8, 16u8)? {
+            return Ok((Mark::Surface, Between::ProxySurface, self.synchronising(u)?));
+        }
+        if need == Need::default() {
+            return Ok((first, Between::Plain, second));
+        }
+        if fences {
+            let least = match (need.acquires, need.releases) {
+                (true, false) => FenceOrder::Acquire,
+                (false, true) => FenceOrder::Release,
+                _ => FenceOrder::AcqRel,
+            };
+            let order = *u.choose(&[least, least, FenceOrder::AcqRel, FenceOrder::Sc])?;
+            return Ok((first, Between::Fence(order, self.scope), second));
+        }
+        let first = if need.acquires { self.synchronising(u)? } else { first };
+        let second = if need.releases { self.synchronising(u)? } else { second };
+        // A dependency beside the order changes nothing that is allowed.
+        let depends = a == Dir::R && !need.sequence && u.ratio(1u8, 2u8)?;
+        let gap = if depends { *u.choose(&DEPENDENCIES)? } else { Between::Plain };
+        Ok((first, gap, second))
+    }
+
+    /// An access that is not ordered by itself; weak only where nothing else reads or writes in between.
+    fn mark(&self, u: &mut Unstructured<'_>, dir: Dir, handed: bool) -> Result<Mark> {
+        if self.direct && !handed && u.ratio(1u8, 4u8)? {
+            return Ok(Mark::Weak);
+        }
+        self.strong(u, dir, false)
+    }
+
+    fn strong(&self, u: &mut Unstructured<'_>, dir: Dir, update: bool) -> Result<Mark> {
+        let relaxed = Mark::Relaxed(self.scope);
+        Ok(match (update, dir) {
+            (true, _) => relaxed,
+            (false, Dir::R) => *u.choose(&[relaxed, relaxed, Mark::Atom(self.scope, false)])?,
+            (false, Dir::W) => {
+                *u.choose(&[relaxed, relaxed, Mark::Atom(self.scope, false), Mark::Red(self.scope)])?
+            }
+        })
+    }
+
+    fn synchronising(&self, u: &mut Unstructured<'_>) -> Result<Mark> {
+        let sync = Mark::Sync(self.scope);
+        Ok(*u.choose(&[
+            sync,
+            sync,
+            sync,
+            Mark::Atom(self.scope, true),
+            Mark::Atom(self.scope, true),
+            Mark::Twice(self.scope),
+        ])?)
+    }
+}
+
+/// Places as far apart as a scope reaches, most of the time.
+fn widest(u: &mut Unstructured<'_>, scope: Scope) -> Result<Stand> {
+    let far = match scope {
+        Scope::Cta => Stand::Cta,
+        Scope::Cluster => Stand::Cluster,
+        Scope::Gpu => *u.choose(&[Stand::Gpu, Stand::Split])?,
+        Scope::Sys => Stand::Sys,
+    };
+    if u.ratio(3u8, 4u8)? { Ok(far) } else { within(u, scope) }
 }
 
 /// The choices that all free annotations of one shape share.
@@ -60,33 +269,6 @@ impl Free {
             _ => Mark::Alias,
         })
     }
-}
-
-/// Marks and an order that suffice to order a segment's two accesses for all threads within `scope`.
-fn sufficient(u: &mut Unstructured<'_>, segment: Segment, scope: Scope) -> Result<(Mark, Between, Mark)> {
-    let strong = [Mark::Relaxed(scope), Mark::Relaxed(scope), Mark::Atom(scope, false), Mark::Red(scope)];
-    let mut mark = || u.choose(&strong).copied();
-    let (first, second) = (mark()?, mark()?);
-    let Segment::Two(a, b, _) = segment else { return Ok((first, Between::Plain, second)) };
-    let way = u.int_in_range(0..=3u8)?;
-    Ok(match (a, b, way) {
-        (Dir::R, Dir::W, 0 | 1) => {
-            (Mark::Relaxed(scope), *u.choose(&[Between::Data, Between::Data, Between::Ctrl])?, second)
-        }
-        (Dir::W, Dir::R, _) => (first, Between::Fence(FenceOrder::Sc, scope), second),
-        (_, _, 2) => {
-            let acquires = if a == Dir::R { Mark::Sync(scope) } else { first };
-            let releases = if b == Dir::W { Mark::Sync(scope) } else { second };
-            (acquires, Between::Plain, releases)
-        }
-        (Dir::R, Dir::R, _) => (first, fence(u, FenceOrder::Acquire, scope)?, second),
-        (Dir::W, Dir::W, _) => (first, fence(u, FenceOrder::Release, scope)?, second),
-        (Dir::R, Dir::W, _) => (first, fence(u, FenceOrder::AcqRel, scope)?, second),
-    })
-}
-
-fn fence(u: &mut Unstructured<'_>, least: FenceOrder, scope: Scope) -> Result<Between> {
-    Ok(Between::Fence(*u.choose(&[least, FenceOrder::AcqRel, FenceOrder::Sc])?, scope))
 }
 
 /// Places that all lie within `scope` of each other.

@@ -1,53 +1,20 @@
 //! Critical cycles: every shape of communication between threads that a model can forbid, with annotated edges.
 //!
-//! Contract: a [`Skeleton`] is a cycle of thread segments (one or two accesses) joined by the communications rf, fr
-//! and co, as in diy (Alglave, Maranget, Sarkar, Sewell, "Fences in weak memory models", 2010). All skeletons up to a
-//! number of threads are listed once, up to rotation. An [`Annotation`] fills in orders, scopes, dependencies, fences,
+//! Contract: a [`Skeleton`] is a cycle of thread segments ([`moire_source::cycle`]). All skeletons of one or two accesses a thread, up
+//! to a number of threads, are listed once, up to rotation. An [`Annotation`] fills in orders, scopes, dependencies, fences,
 //! aliases and places. The program's `exists` condition says that the cycle happened; if a location has three or more
 //! writes, it fixes only the last of them.
 
 mod draw;
 mod weave;
 
-pub use draw::draw;
+pub use draw::{draw, guided};
 pub use weave::build;
 
-use moire_program::ir::{FenceOrder, Program, Scope};
+pub use moire_source::cycle::{Dir, Segment, Skeleton};
 
-/// Direction of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Dir {
-    /// Read.
-    R,
-    /// Write.
-    W,
-}
-
-/// The part of a cycle that one thread contributes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Segment {
-    /// One access.
-    One(Dir),
-    /// Two accesses in program order; the flag is true if both are to one location.
-    Two(Dir, Dir, bool),
-}
-
-impl Segment {
-    fn first(self) -> Dir {
-        match self {
-            Segment::One(d) | Segment::Two(d, _, _) => d,
-        }
-    }
-
-    fn last(self) -> Dir {
-        match self {
-            Segment::One(d) | Segment::Two(_, d, _) => d,
-        }
-    }
-}
-
-/// A cycle of segments, the least of its rotations.
-pub type Skeleton = Vec<Segment>;
+use moire_program::ir::{FenceOrder, Program, Scope, Space, Ty};
+use moire_source::cycle::is_cycle;
 
 /// All skeletons of 2 to `threads` threads, in order of size.
 pub fn skeletons(threads: usize) -> Vec<Skeleton> {
@@ -74,15 +41,6 @@ pub fn skeletons(threads: usize) -> Vec<Skeleton> {
     all
 }
 
-fn is_cycle(cycle: &[Segment]) -> bool {
-    let n = cycle.len();
-    let joined = (0..n).all(|i| (cycle[i].last(), cycle[(i + 1) % n].first()) != (Dir::R, Dir::R));
-    let moves = cycle.iter().filter(|s| matches!(s, Segment::Two(_, _, false))).count();
-    let stays = cycle.iter().filter(|s| matches!(s, Segment::Two(_, _, true))).count();
-    // After a single change of location the cycle cannot close. A cycle of single accesses has no program order.
-    joined && moves != 1 && (moves > 0 || stays > 0) && (moves > 0 || stays == 1)
-}
-
 fn is_least_rotation(cycle: &[Segment]) -> bool {
     (1..cycle.len()).all(|k| cycle[k..].iter().chain(&cycle[..k]).ge(cycle.iter()))
 }
@@ -102,6 +60,13 @@ pub enum Mark {
     Atom(Scope, bool),
     /// Weak, through a virtual alias.
     Alias,
+    /// Weak, through a surface.
+    Surface,
+    /// Two accesses of the location: one that is part of the cycle, and one that synchronises (a read: behind it; a write: before
+    /// it, of a value of its own).
+    Twice(Scope),
+    /// A loop that reads until it sees the value of the cycle, relaxed or acquiring.
+    Await(Scope, bool),
     /// `red` (read: `or` with 0, which returns no value; write: `max`, which writes the value of the cycle).
     Red(Scope),
 }
@@ -121,6 +86,17 @@ pub enum Between {
     Ctrl,
     /// `fence.proxy.alias`
     ProxyAlias,
+    /// A fence between the generic proxy and that of surfaces.
+    ProxySurface,
+    /// The second access stands behind a branch that depends on the value that the first read.
+    Past,
+}
+
+impl Between {
+    /// Whether it is a dependency.
+    pub fn depends(self) -> bool {
+        matches!(self, Between::Data | Between::Addr | Between::Ctrl | Between::Past)
+    }
 }
 
 /// How the threads are placed relative to each other.
@@ -138,6 +114,15 @@ pub enum Stand {
     Split,
 }
 
+/// A barrier in the place of a handover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meeting {
+    /// `bar.sync`
+    Cta,
+    /// `barrier.cluster`
+    Cluster,
+}
+
 /// Everything that a skeleton does not determine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotation {
@@ -145,6 +130,19 @@ pub struct Annotation {
     pub segments: Vec<(Mark, Between, Mark)>,
     /// Placement of the threads.
     pub stand: Stand,
+    /// The type of all accesses.
+    pub ty: Ty,
+    /// The state space of all locations, and the one that accesses name.
+    pub spaces: (Space, Space),
+    /// All threads meet at a barrier instead of accessing the location on which the first segment hands over to the second.
+    pub meeting: Option<Meeting>,
+}
+
+impl Annotation {
+    /// Of 64-bit words in global memory.
+    pub fn new(segments: Vec<(Mark, Between, Mark)>, stand: Stand) -> Self {
+        Annotation { segments, stand, ty: Ty::U(64), spaces: (Space::Global, Space::Global), meeting: None }
+    }
 }
 
 const SCOPES: [Scope; 4] = [Scope::Gpu, Scope::Sys, Scope::Cta, Scope::Cluster];
@@ -238,7 +236,7 @@ impl Shapes {
 fn variants(skeleton: &[Segment]) -> u128 {
     skeleton.iter().fold(STANDS, |all, segment| {
         all.saturating_mul(match segment {
-            Segment::One(_) => MARKS,
+            Segment::One(_) | Segment::Update => MARKS,
             Segment::Two(..) => MARKS * MARKS * BETWEENS,
         })
     })
@@ -254,7 +252,7 @@ fn decode(skeleton: &[Segment], mut index: u128) -> Annotation {
     let mut segments = Vec::new();
     for segment in skeleton {
         segments.push(match segment {
-            Segment::One(_) => (mark(digit(MARKS)), Between::Plain, Mark::Weak),
+            Segment::One(_) | Segment::Update => (mark(digit(MARKS)), Between::Plain, Mark::Weak),
             Segment::Two(..) => {
                 // Plain comes first: the earliest programs are the barest.
                 let gap = between((digit(BETWEENS) + BETWEENS - 1) % BETWEENS);
@@ -262,12 +260,12 @@ fn decode(skeleton: &[Segment], mut index: u128) -> Annotation {
             }
         });
     }
-    Annotation { segments, stand }
+    Annotation::new(segments, stand)
 }
 
 /// MP without annotations: the smallest program that communicates.
 pub fn message_passing() -> Program {
     let relaxed = Mark::Relaxed(Scope::Gpu);
     let skeleton = [Segment::Two(Dir::R, Dir::R, false), Segment::Two(Dir::W, Dir::W, false)];
-    build(&skeleton, &Annotation { segments: vec![(relaxed, Between::Plain, relaxed); 2], stand: Stand::Gpu })
+    build(&skeleton, &Annotation::new(vec![(relaxed, Between::Plain, relaxed); 2], Stand::Gpu))
 }

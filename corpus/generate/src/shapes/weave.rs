@@ -1,45 +1,40 @@
 //! Builds the program of a skeleton and an annotation: locations, values, registers, condition.
 
-use super::{Annotation, Between, Dir, Mark, Segment, Stand};
+use super::{Annotation, Between, Dir, Mark, Meeting, Segment, Stand};
 use crate::build::{Builder, at};
 use crate::steps::rmw_type;
 use moire_program::ir::{
-    Address, AluOp, AtomOp, CmpOp, Condition, Expr, Guard, LoadOrder, Op, Operand, Placement, Program, Proxy,
-    ProxyFence, Quantifier, Reg, RmwOrder, Scope, Space, StoreOrder, SymbolId, Term, ThreadId, Ty,
+    Address, AluOp, AtomOp, BarKind, CmpOp, Condition, Expr, Guard, LoadOrder, Op, Operand, Placement,
+    Program, Proxy, ProxyFence, Quantifier, Reg, RmwOrder, Scope, Space, StoreOrder, SymbolId, Term,
+    ThreadId, Ty,
 };
-
-/// An access of the cycle, its location, and the value that it writes or must read.
-struct Point {
-    thread: usize,
-    dir: Dir,
-    location: usize,
-    value: i64,
-}
+use moire_source::cycle::{Point, points};
 
 /// The program of a skeleton and an annotation. Segments without an annotation are weak and plain.
 pub fn build(skeleton: &[Segment], annotation: &Annotation) -> Program {
     let (points, locations) = points(skeleton);
     let mut b = Builder::new("shape");
-    let symbols: Vec<SymbolId> = (0..locations).map(|_| b.object(Space::Global, 8)).collect();
+    let bytes = annotation.ty.bytes();
+    let symbols: Vec<SymbolId> = (0..locations).map(|_| b.object(annotation.spaces.0, bytes)).collect();
     let mut observed: Vec<Expr> = Vec::new();
-    for n in 0..skeleton.len() {
+    for (n, segment) in skeleton.iter().enumerate() {
         let thread = b.thread(place(annotation.stand, n));
         let mine: Vec<&Point> = points.iter().filter(|p| p.thread == n).collect();
         let default = (Mark::Weak, Between::Plain, Mark::Weak);
-        let (first, gap, second) = annotation.segments.get(n).copied().unwrap_or(default);
-        let mut weaver = Weaver { b: &mut b, thread, symbols: &symbols, observed: &mut observed };
-        let read = weaver.access(mine[0], first, Link::None);
-        if let Some(point) = mine.get(1) {
-            let link = weaver.gap(gap, read, point);
-            weaver.access(point, second, link);
+        let marks = annotation.segments.get(n).copied().unwrap_or(default);
+        let mut weaver = Weaver { b: &mut b, thread, symbols: &symbols, observed: &mut observed, annotation };
+        match annotation.meeting {
+            Some(meeting) => weaver.meets(n, &mine, marks, meeting),
+            None => weaver.segment(*segment, &mine, marks),
         }
     }
     for (location, symbol) in symbols.iter().enumerate() {
-        let writes: Vec<i64> =
+        let writes: Vec<u64> =
             points.iter().filter(|p| p.location == location && p.dir == Dir::W).map(|p| p.value).collect();
         if let (true, Some(&last)) = (writes.len() > 1, writes.iter().max()) {
-            let term = Term::Mem { symbol: *symbol, offset: 0, bytes: 8, thread: None };
-            observed.push(Expr::Cmp(CmpOp::Eq, term, Term::Const(last)));
+            let thread = (annotation.spaces.0 == Space::SharedCta).then_some(ThreadId::at(0));
+            let term = Term::Mem { symbol: *symbol, offset: 0, bytes: bytes.try_into().unwrap_or(8), thread };
+            observed.push(Expr::Cmp(CmpOp::Eq, term, Term::Const(last.cast_signed())));
         }
     }
     // If every read is a `red` and every location has one write, there is no condition.
@@ -48,48 +43,6 @@ pub fn build(skeleton: &[Segment], annotation: &Annotation) -> Program {
     let condition = expr.map(|expr| Condition { name: String::new(), quantifier, expr });
     b.program_mut().conditions.extend(condition);
     b.finish()
-}
-
-/// Assigns locations and values along the cycle. The location changes at each `Two(.., false)`. The writes of a location
-/// count up from 1, and a read sees the latest write before it. In a one-location cycle the count starts after its only
-/// program-order edge.
-fn points(skeleton: &[Segment]) -> (Vec<Point>, usize) {
-    let n = skeleton.len();
-    let pivot = skeleton.iter().position(|s| matches!(s, Segment::Two(_, _, false)));
-    let one_place = pivot.is_none();
-    let start = pivot.or_else(|| skeleton.iter().position(|s| matches!(s, Segment::Two(..)))).unwrap_or(0);
-    let moves = skeleton.iter().filter(|s| matches!(s, Segment::Two(_, _, false))).count().max(1);
-    let mut points = Vec::new();
-    let (mut location, mut value) = (0, 0);
-    let mut see = |thread, dir, location, value: &mut i64| {
-        if dir == Dir::W {
-            *value += 1;
-        }
-        points.push(Point { thread, dir, location, value: *value });
-    };
-    // The walk starts after the pivot's program-order edge and ends before it.
-    see(start, skeleton[start].last(), location, &mut value);
-    for k in 1..n {
-        let thread = (start + k) % n;
-        match skeleton[thread] {
-            Segment::One(d) => see(thread, d, location, &mut value),
-            Segment::Two(a, b, same) => {
-                see(thread, a, location, &mut value);
-                if !same {
-                    location += 1;
-                    value = 0;
-                }
-                see(thread, b, location, &mut value);
-            }
-        }
-    }
-    if one_place || matches!(skeleton[start], Segment::Two(..)) {
-        see(start, skeleton[start].first(), location, &mut value);
-        // The walk began with the pivot's second access and ended with its first: restore program order.
-        let last = points.len() - 1;
-        points.swap(0, last);
-    }
-    (points, moves)
 }
 
 fn place(stand: Stand, n: usize) -> Placement {
@@ -118,11 +71,61 @@ struct Weaver<'a> {
     thread: ThreadId,
     symbols: &'a [SymbolId],
     observed: &'a mut Vec<Expr>,
+    annotation: &'a Annotation,
 }
 
+/// The type of addresses.
 const WORD: Ty = Ty::U(64);
 
 impl Weaver<'_> {
+    fn segment(&mut self, segment: Segment, points: &[&Point], (first, gap, second): (Mark, Between, Mark)) {
+        if segment == Segment::Update {
+            return self.update(points[0], first);
+        }
+        let read = self.access(points[0], first, Link::None);
+        if let Some(point) = points.get(1) {
+            let link = self.gap(gap, read, point);
+            self.access(point, second, link);
+        }
+    }
+
+    /// The part of a segment that stands on its side of a barrier: the first one has its first access before it.
+    fn meets(
+        &mut self,
+        n: usize,
+        points: &[&Point],
+        (first, _, second): (Mark, Between, Mark),
+        meeting: Meeting,
+    ) {
+        if n == 0 {
+            self.access(points[0], first, Link::None);
+        }
+        let id = Operand::Imm(0);
+        match meeting {
+            Meeting::Cta => {
+                self.b.push(self.thread, Op::Bar { kind: BarKind::Sync, id, count: None, instance: None });
+            }
+            Meeting::Cluster => {
+                self.b.push(self.thread, Op::ClusterArrive { relaxed: false });
+                self.b.push(self.thread, Op::ClusterWait);
+            }
+        }
+        if let (true, Some(point)) = (n > 0, points.get(1)) {
+            self.access(point, second, Link::None);
+        }
+    }
+
+    /// Adds 1 to the value before.
+    fn update(&mut self, point: &Point, mark: Mark) {
+        let scope = if let Mark::Relaxed(scope) = mark { scope } else { Scope::Sys };
+        let dst = self.b.reg(self.thread);
+        let addr = at(self.symbols[point.location], 0);
+        let op = self.rmw(RmwOrder::Relaxed, scope, AtomOp::Add, Some(dst), addr, Operand::Imm(1));
+        self.b.push(self.thread, op);
+        let before = point.value.cast_signed() - 1;
+        self.observed.push(Expr::Cmp(CmpOp::Eq, Term::Reg(self.thread, dst), Term::Const(before)));
+    }
+
     /// Emits the fence or the dependency between two accesses. A dependency needs a first access that reads. A data
     /// dependency of a read becomes an address dependency.
     fn gap(&mut self, gap: Between, read: Option<Reg>, next: &Point) -> Link {
@@ -132,6 +135,17 @@ impl Weaver<'_> {
             }
             (Between::ProxyAlias, _) => {
                 self.b.push(self.thread, Op::ProxyFence(vec![ProxyFence::Alias]));
+            }
+            (Between::ProxySurface, _) => {
+                self.b.push(self.thread, Op::ProxyFence(vec![ProxyFence::Of(Proxy::Surface)]));
+            }
+            (Between::Past, Some(r)) => {
+                let p = self.b.reg(self.thread);
+                let (a, b) = (Operand::Reg(r), Operand::Imm(0));
+                self.b.push(self.thread, Op::Setp { op: CmpOp::Eq, ty: WORD, dst: p, a, b });
+                let guard = Some(Guard { reg: p, negated: false });
+                let from = self.b.push_guarded(self.thread, guard, Op::Bra { target: 0 });
+                self.b.patch(self.thread, from, from + 1);
             }
             (Between::Data, Some(r)) if next.dir == Dir::W => {
                 let zero = self.zero(r);
@@ -161,25 +175,58 @@ impl Weaver<'_> {
 
     fn access(&mut self, point: &Point, mark: Mark, link: Link) -> Option<Reg> {
         let symbol = self.symbols[point.location];
-        let symbol = if mark == Mark::Alias { self.b.name_through(symbol, Proxy::Generic) } else { symbol };
+        let symbol = match mark {
+            Mark::Alias => self.b.name_through(symbol, Proxy::Generic),
+            Mark::Surface => self.b.name_through(symbol, Proxy::Surface),
+            Mark::Weak | Mark::Relaxed(_) | Mark::Sync(_) | Mark::Volatile => symbol,
+            Mark::Atom(..) | Mark::Red(_) | Mark::Twice(_) | Mark::Await(..) => symbol,
+        };
         let addr = self.address(symbol, &link);
         let guard = if let Link::Ctrl(guard) = link { Some(guard) } else { None };
         let src =
             if let Link::Data(r) = link { Operand::Reg(r) } else { Operand::Imm(i128::from(point.value)) };
         if point.dir == Dir::W {
-            let op = write(mark, addr, src, || self.b.reg(self.thread));
+            if let Mark::Twice(scope) = mark {
+                let own = Operand::Imm(64 + i128::from(point.value));
+                let op = self.write(Mark::Sync(scope), addr, own);
+                self.b.push_guarded(self.thread, guard, op);
+            }
+            let op = self.write(mark, addr, src);
             self.b.push_guarded(self.thread, guard, op);
             return None;
         }
         if let Mark::Red(scope) = mark {
-            let op = rmw(RmwOrder::Relaxed, scope, AtomOp::Or, None, addr, Operand::Imm(0));
+            let op = self.rmw(RmwOrder::Relaxed, scope, AtomOp::Or, None, addr, Operand::Imm(0));
             self.b.push_guarded(self.thread, guard, op);
             return None;
         }
         let dst = self.b.reg(self.thread);
-        self.b.push_guarded(self.thread, guard, read(mark, addr, dst));
-        self.observed.push(Expr::Cmp(CmpOp::Eq, Term::Reg(self.thread, dst), Term::Const(point.value)));
+        let op = self.read(mark, addr, dst);
+        let head = self.b.push_guarded(self.thread, guard, op);
+        if let Mark::Await(..) = mark {
+            self.again(head, dst, point);
+        }
+        if let Mark::Twice(scope) = mark {
+            let unused = self.b.reg(self.thread);
+            let op = self.read(Mark::Sync(scope), addr, unused);
+            self.b.push_guarded(self.thread, guard, op);
+        }
+        self.observed.push(Expr::Cmp(
+            CmpOp::Eq,
+            Term::Reg(self.thread, dst),
+            Term::Const(point.value.cast_signed()),
+        ));
         Some(dst)
+    }
+
+    /// Goes back until the value of the cycle is read.
+    fn again(&mut self, head: usize, read: Reg, point: &Point) {
+        let p = self.b.reg(self.thread);
+        let (a, b) = (Operand::Reg(read), Operand::Imm(i128::from(point.value)));
+        self.b.push(self.thread, Op::Setp { op: CmpOp::Ne, ty: self.annotation.ty, dst: p, a, b });
+        let guard = Some(Guard { reg: p, negated: false });
+        let from = self.b.push_guarded(self.thread, guard, Op::Bra { target: 0 });
+        self.b.patch(self.thread, from, head);
     }
 
     fn address(&mut self, symbol: SymbolId, link: &Link) -> Address {
@@ -190,52 +237,60 @@ impl Weaver<'_> {
         self.b.push(self.thread, Op::Alu { op: AluOp::Add, ty: WORD, dst: base, a, b });
         Address { base: Operand::Reg(base), offset: 0 }
     }
-}
 
-fn write(mark: Mark, addr: Address, value: Operand, fresh: impl FnOnce() -> Reg) -> Op {
-    let order = match mark {
-        Mark::Weak | Mark::Alias => StoreOrder::Weak,
-        Mark::Relaxed(scope) => StoreOrder::Relaxed(scope),
-        Mark::Sync(scope) => StoreOrder::Release(scope),
-        Mark::Volatile => StoreOrder::Volatile,
-        Mark::Atom(scope, sync) => {
-            let order = if sync { RmwOrder::Release } else { RmwOrder::Relaxed };
-            return rmw(order, scope, AtomOp::Exch, Some(fresh()), addr, value);
-        }
-        Mark::Red(scope) => return rmw(RmwOrder::Relaxed, scope, AtomOp::Max, None, addr, value),
-    };
-    crate::build::store(order, Space::Global, WORD, addr, value)
-}
+    fn write(&mut self, mark: Mark, addr: Address, value: Operand) -> Op {
+        let order = match mark {
+            Mark::Weak | Mark::Alias | Mark::Surface => StoreOrder::Weak,
+            Mark::Relaxed(scope) | Mark::Twice(scope) | Mark::Await(scope, _) => StoreOrder::Relaxed(scope),
+            Mark::Sync(scope) => StoreOrder::Release(scope),
+            Mark::Volatile => StoreOrder::Volatile,
+            Mark::Atom(scope, sync) => {
+                let order = if sync { RmwOrder::Release } else { RmwOrder::Relaxed };
+                let dst = self.b.reg(self.thread);
+                return self.rmw(order, scope, AtomOp::Exch, Some(dst), addr, value);
+            }
+            Mark::Red(scope) => return self.rmw(RmwOrder::Relaxed, scope, AtomOp::Max, None, addr, value),
+        };
+        let (proxy, space) = self.way(mark);
+        Op::Store { order, proxy, space, ty: self.annotation.ty, addr, src: vec![value] }
+    }
 
-/// A read into `dst`. `Mark::Red` is handled by the caller, because a `red` has no destination.
-fn read(mark: Mark, addr: Address, dst: Reg) -> Op {
-    let order = match mark {
-        Mark::Weak | Mark::Alias | Mark::Red(_) => LoadOrder::Weak,
-        Mark::Relaxed(scope) => LoadOrder::Relaxed(scope),
-        Mark::Sync(scope) => LoadOrder::Acquire(scope),
-        Mark::Volatile => LoadOrder::Volatile,
-        Mark::Atom(scope, sync) => {
-            let order = if sync { RmwOrder::Acquire } else { RmwOrder::Relaxed };
-            return rmw(order, scope, AtomOp::Or, Some(dst), addr, Operand::Imm(0));
-        }
-    };
-    crate::build::load(order, Space::Global, WORD, dst, addr)
-}
+    /// A read into `dst`. `Mark::Red` is handled by the caller, because a `red` has no destination.
+    fn read(&self, mark: Mark, addr: Address, dst: Reg) -> Op {
+        let order = match mark {
+            Mark::Weak | Mark::Alias | Mark::Surface | Mark::Red(_) => LoadOrder::Weak,
+            Mark::Relaxed(scope) | Mark::Twice(scope) | Mark::Await(scope, false) => {
+                LoadOrder::Relaxed(scope)
+            }
+            Mark::Sync(scope) | Mark::Await(scope, true) => LoadOrder::Acquire(scope),
+            Mark::Volatile => LoadOrder::Volatile,
+            Mark::Atom(scope, sync) => {
+                let order = if sync { RmwOrder::Acquire } else { RmwOrder::Relaxed };
+                return self.rmw(order, scope, AtomOp::Or, Some(dst), addr, Operand::Imm(0));
+            }
+        };
+        let (proxy, space) = self.way(mark);
+        Op::Load { order, proxy, space, ty: self.annotation.ty, dst: vec![dst], addr }
+    }
 
-/// `atom`, or `red` if there is no destination.
-fn rmw(order: RmwOrder, scope: Scope, op: AtomOp, dst: Option<Reg>, addr: Address, a: Operand) -> Op {
-    let ty = rmw_type(op, 64);
-    Op::Rmw {
-        red: dst.is_none(),
-        order,
-        scope,
-        proxy: Proxy::Generic,
-        space: Space::Global,
-        op,
-        ty,
-        dst,
-        addr,
-        a,
-        b: None,
+    /// The proxy of a load or a store, and the space that it names.
+    fn way(&self, mark: Mark) -> (Proxy, Space) {
+        let surface = mark == Mark::Surface;
+        if surface { (Proxy::Surface, Space::Generic) } else { (Proxy::Generic, self.annotation.spaces.1) }
+    }
+
+    /// `atom`, or `red` if there is no destination.
+    fn rmw(
+        &self,
+        order: RmwOrder,
+        scope: Scope,
+        op: AtomOp,
+        dst: Option<Reg>,
+        addr: Address,
+        a: Operand,
+    ) -> Op {
+        let ty = rmw_type(op, u8::try_from(8 * self.annotation.ty.bytes()).unwrap_or(64));
+        let (red, proxy, space) = (dst.is_none(), Proxy::Generic, self.annotation.spaces.1);
+        Op::Rmw { red, order, scope, proxy, space, op, ty, dst, addr, a, b: None }
     }
 }

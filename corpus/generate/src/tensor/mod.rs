@@ -33,23 +33,23 @@ pub use moves::moves;
 pub use products::{looped as looped_products, products};
 
 use crate::numbers::Choose;
-use crate::stream::Family;
+use crate::stream::{Family, WORDED};
 use moire_program::ir::Program;
 
 /// The families of the stream.
 pub(crate) const FAMILIES: &[Family] = &[
-    Family { name: "cells", share: 3, draw: |u| cells(u) },
-    Family { name: "allocation", share: 2, draw: |u| allocation(u) },
-    Family { name: "copies", share: 3, draw: |u| copies(u) },
-    Family { name: "products", share: 1, draw: |u| products(u) },
-    Family { name: "moves", share: 3, draw: |u| moves(u) },
-    Family { name: "matrices", share: 4, draw: |u| matrices(u) },
-    Family { name: "kept", share: 2, draw: |u| kept(u) },
-    Family { name: "boxes", share: 6, draw: |u| boxes(u) },
-    Family { name: "launches", share: 4, draw: |u| launches(u) },
-    Family { name: "mbarrier", share: 2, draw: |u| mbarrier(u) },
-    Family { name: "counting", share: 2, draw: |u| counting(u) },
-    Family { name: "warps", share: 4, draw: |u| warps(u) },
+    Family { name: "cells", share: 3, worded: WORDED, draw: |u| cells(u) },
+    Family { name: "allocation", share: 2, worded: WORDED, draw: |u| allocation(u) },
+    Family { name: "copies", share: 3, worded: WORDED, draw: |u| copies(u) },
+    Family { name: "products", share: 1, worded: WORDED, draw: |u| products(u) },
+    Family { name: "moves", share: 3, worded: WORDED, draw: |u| moves(u) },
+    Family { name: "matrices", share: 4, worded: WORDED, draw: |u| matrices(u) },
+    Family { name: "kept", share: 2, worded: WORDED, draw: |u| kept(u) },
+    Family { name: "boxes", share: 6, worded: WORDED, draw: |u| boxes(u) },
+    Family { name: "launches", share: 4, worded: WORDED, draw: |u| launches(u) },
+    Family { name: "mbarrier", share: 2, worded: WORDED, draw: |u| mbarrier(u) },
+    Family { name: "counting", share: 2, worded: WORDED, draw: |u| counting(u) },
+    Family { name: "warps", share: 4, worded: WORDED, draw: |u| warps(u) },
 ];
 
 /// Draws warps of two to four lanes: joined ones, ones that meet between what they do in tensor memory and at an mbarrier,

@@ -216,8 +216,9 @@ fn pruning_loses_nothing() {
     eprintln!(
         "{compared} comparisons, {saved} orders not tried, {judged:?} candidates, judged, {alike} with one order"
     );
-    // In the other programs the candidates exceed the weight, by the number of orders of writes.
-    assert!(2 * alike > compared, "{alike} of {compared}");
+    // In the other programs the candidates exceed the weight, by the number of orders of writes: cycles often write a location
+    // twice.
+    assert!(4 * alike > compared, "{alike} of {compared}");
     assert!(
         compared > 500 || number("MOIRE_SELF_CHECK").is_some(),
         "only {compared} programs were small enough"
