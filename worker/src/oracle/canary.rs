@@ -52,31 +52,31 @@ pub const CANARIES: [Canary; 19] = [
     Canary {
         name: "release-fence-dropped",
         bug: Bug::Model("lib-ptx", "  | [(MF | PF) & (REL | ACQ_REL)]; po; [strong-write]", ""),
-        every: 8,
+        every: 24,
         suits: |s| s.threads.iter().any(|t| t.release_fence) && s.threads.iter().any(|t| t.acquires),
     },
     Canary {
         name: "acquire-fence-dropped",
         bug: Bug::Model("lib-ptx", "  | [strong-read]; po; [(MF | PF) & (ACQ | ACQ_REL)]", ""),
-        every: 8,
+        every: 24,
         suits: |s| s.threads.iter().any(|t| t.acquire_fence) && s.threads.iter().any(|t| t.releases),
     },
     Canary {
         name: "acquire-load-dropped",
         bug: Bug::Model("lib-ptx", "    [strong-read & ACQ]\n", "    0\n"),
-        every: 8,
+        every: 24,
         suits: |s| s.threads.iter().any(|t| t.acquires) && s.threads.iter().any(|t| t.releases),
     },
     Canary {
         name: "rmw-chain-dropped",
         bug: Bug::Model("lib-ptx", "observed; (rmw; observed)*", "observed"),
-        every: 2,
+        every: 4,
         suits: |s| s.features.rmw && s.features.threads > 2 && s.synchronises(),
     },
     Canary {
         name: "red-heads-acquire",
         bug: Bug::Model("lib-ptx", "let strong-read = (R \\ RED) &", "let strong-read = R &"),
-        every: 4,
+        every: 2,
         suits: |s| s.threads.iter().any(|t| t.red_then_fence) && s.threads.iter().any(|t| t.releases),
     },
     Canary {
@@ -86,7 +86,7 @@ pub const CANARIES: [Canary; 19] = [
             "((po | po^-1) | reach)",
             "((po | po^-1) | reach | ([(M \\ WEAK) | MF]; (_ * _); [(M \\ WEAK) | MF]))",
         ),
-        every: 60,
+        every: 12,
         suits: |_| true,
     },
     Canary {
@@ -112,7 +112,7 @@ pub const CANARIES: [Canary; 19] = [
             "acyclic rf | dependency as NoThinAir",
             "acyclic rf | rmw-dependency as NoThinAir",
         ),
-        every: 1,
+        every: 2,
         suits: |s| s.features.load_buffering && s.features.dependency,
     },
     Canary {
@@ -134,16 +134,16 @@ pub const CANARIES: [Canary; 19] = [
             "let sync = patterns \\ restricted | sync_fence |",
             "let sync = patterns \\ restricted |",
         ),
-        every: 4,
+        every: 16,
         suits: |s| s.threads.iter().filter(|t| t.sc_fence).count() > 1,
     },
     explorer("never-open", Planted::NeverOpen, 90, |_| true),
-    explorer("all-or-nothing", Planted::AllOrNothing, 30, |_| true),
-    explorer("claims-all", Planted::ClaimsAll, 60, |_| true),
+    explorer("all-or-nothing", Planted::AllOrNothing, 10, |_| true),
+    explorer("claims-all", Planted::ClaimsAll, 30, |_| true),
     explorer("one-direction", Planted::OneDirection, 60, |_| true),
     explorer("forgets-initial", Planted::ForgetsInitial, 90, |_| true),
-    explorer("never-stuck", Planted::NeverStuck, 10, |s| s.features.awaits),
-    explorer("always-hangs", Planted::AlwaysHangs, 10, |s| s.features.awaits),
+    explorer("never-stuck", Planted::NeverStuck, 4, |s| s.features.awaits),
+    explorer("always-hangs", Planted::AlwaysHangs, 30, |s| s.features.awaits),
 ];
 
 const fn explorer(name: &'static str, bug: Planted, every: u64, suits: fn(&Sight) -> bool) -> Canary {
