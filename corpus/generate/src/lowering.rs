@@ -32,6 +32,7 @@ fn knobs(u: &mut Unstructured<'_>) -> TileKnobs {
         memory_max: usize::from(of(&[3, 4, 4, 5])),
         unsafe_percent: 8,
         handed_percent: 25,
+        bound_percent: 8,
         uniform_percent: 20,
         wide_percent: of(&[0, 0, 30, 50, 70]),
         mask_percent: of(&[0, 0, 20, 40]),

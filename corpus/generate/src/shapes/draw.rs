@@ -5,8 +5,8 @@
 //! annotated freely; most of them use one scope throughout, because then the annotations interact.
 
 use super::{
-    Annotation, Between, Dir, Mark, Meeting, SCOPES, Segment, Skeleton, Stand, between, build, is_cycle,
-    stand,
+    Annotation, Between, Dir, Mark, Meeting, Peek, SCOPES, Segment, Skeleton, Stand, between, build,
+    is_cycle, stand,
 };
 use crate::numbers::Choose;
 use arbitrary::{Result, Unstructured};
@@ -28,7 +28,12 @@ pub fn draw(u: &mut Unstructured<'_>) -> Result<Program> {
 
 /// A cycle with just the order that forbids it.
 pub fn guided(u: &mut Unstructured<'_>) -> Result<Program> {
-    let skeleton = cycle::drawn(&mut |n| u.below(n));
+    let mut skeleton = cycle::drawn(&mut |n| u.below(n));
+    let depends =
+        skeleton.iter().all(|s| matches!(s, Segment::Two(Dir::R, Dir::W, _))) && u.ratio(1u8, 5u8)?;
+    if depends && u.ratio(2u8, 3u8)? {
+        skeleton.insert(u.below(skeleton.len()), Segment::Update);
+    }
     let mut needs = cycle::needs(&skeleton, &mut |n| u.below(n));
     let scope = *u.choose(&SCOPES)?;
     let handover = skeleton.len() == 2 && needs.iter().all(|n| !n.sequence && n.acquires != n.releases);
@@ -38,8 +43,6 @@ pub fn guided(u: &mut Unstructured<'_>) -> Result<Program> {
         return met(u, skeleton, &needs);
     }
     let direct = skeleton.iter().all(|s| matches!(s, Segment::Two(..)));
-    let depends =
-        skeleton.iter().all(|s| matches!(s, Segment::Two(Dir::R, Dir::W, _))) && u.ratio(1u8, 8u8)?;
     let slip = if u.ratio(1u8, 48u8)? { Some(u.below(needs.len())) } else { None };
     if let Some(at) = slip {
         needs[at] = Need::default();
@@ -50,7 +53,18 @@ pub fn guided(u: &mut Unstructured<'_>) -> Result<Program> {
     let segments = waiting(u, &skeleton, seen(&skeleton, segments))?;
     let mut all = Annotation::new(segments, if u.ratio(1u8, 48u8)? { Stand::Sys } else { widest(u, scope)? });
     words(u, &mut all)?;
+    peeks(u, &mut all)?;
     Ok(build(&skeleton, &all))
+}
+
+/// Lets a thread read once more, sometimes.
+fn peeks(u: &mut Unstructured<'_>, all: &mut Annotation) -> Result<()> {
+    if u.ratio(1u8, 24u8)? {
+        let global = all.spaces == (Space::Global, Space::Global);
+        let peek = if global && u.ratio(1u8, 2u8)? { Peek::Surface } else { Peek::Half };
+        all.peek = Some((u.below(all.segments.len()), peek));
+    }
+    Ok(())
 }
 
 /// Two threads that meet at a barrier instead of handing over.
@@ -86,27 +100,28 @@ fn seen(skeleton: &[Segment], mut marks: Vec<(Mark, Between, Mark)>) -> Vec<(Mar
     marks
 }
 
-/// The marks with loops that wait for the value of a location's only write. Threads that all wait for each other would hang.
+/// The marks with loops that wait for the value of a location's only write, seldom for one that another may overwrite before it is
+/// seen. Threads that all wait for each other would hang.
 fn waiting(
     u: &mut Unstructured<'_>,
     skeleton: &[Segment],
     mut marks: Vec<(Mark, Between, Mark)>,
 ) -> Result<Vec<(Mark, Between, Mark)>> {
     let (points, _) = cycle::points(skeleton);
-    let only = |p: &Point| {
-        p.value == 1 && points.iter().filter(|q| q.location == p.location && q.dir == Dir::W).count() == 1
-    };
+    let only = |p: &Point| points.iter().filter(|q| q.location == p.location && q.dir == Dir::W).count() == 1;
     if skeleton.iter().all(|s| (s.first(), s.last()) == (Dir::R, Dir::W)) {
         return Ok(marks);
     }
     for (t, (first, _, _)) in marks.iter_mut().enumerate() {
-        let reads = points.iter().find(|p| p.thread == t).is_some_and(|p| p.dir == Dir::R && only(p));
+        let read = points.iter().find(|p| p.thread == t).filter(|p| p.dir == Dir::R && p.value > 0);
         let waits = match *first {
             Mark::Sync(scope) => Some(Mark::Await(scope, true)),
             Mark::Relaxed(scope) => Some(Mark::Await(scope, false)),
             _ => None,
         };
-        if let (true, Some(waits)) = (reads && u.ratio(5u8, 6u8)?, waits) {
+        if let (Some(point), Some(waits)) = (read, waits)
+            && u.ratio(if only(point) { 20u8 } else { 3 }, 24u8)?
+        {
             *first = waits;
         }
     }
@@ -155,9 +170,7 @@ impl Pen {
             ));
         };
         if self.depends {
-            let gap =
-                *u.choose(&[Between::Data, Between::Data, Between::Addr, Between::Ctrl, Between::Past])?;
-            return Ok((Mark::Relaxed(self.scope), gap, self.strong(u, b, false)?));
+            return Ok((Mark::Relaxed(self.scope), *u.choose(&DEPENDENCIES)?, self.strong(u, b, false)?));
         }
         let (first, second) = (self.mark(u, a, need.acquires)?, self.mark(u, b, need.releases)?);
         if need.sequence {
@@ -182,6 +195,9 @@ impl Pen {
                 _ => FenceOrder::AcqRel,
             };
             let order = *u.choose(&[least, least, FenceOrder::AcqRel, FenceOrder::Sc])?;
+            // What a `red` reads is not acquired.
+            let unread = a == Dir::R && need.acquires && u.ratio(1u8, 24u8)?;
+            let first = if unread { Mark::Red(self.scope) } else { first };
             return Ok((first, Between::Fence(order, self.scope), second));
         }
         let first = if need.acquires { self.synchronising(u)? } else { first };
@@ -203,6 +219,8 @@ impl Pen {
     fn strong(&self, u: &mut Unstructured<'_>, dir: Dir, update: bool) -> Result<Mark> {
         let relaxed = Mark::Relaxed(self.scope);
         Ok(match (update, dir) {
+            // What an exchange writes depends on nothing that it reads.
+            (true, _) if self.depends => Mark::Atom(self.scope, false),
             (true, _) => relaxed,
             (false, Dir::R) => *u.choose(&[relaxed, relaxed, Mark::Atom(self.scope, false)])?,
             (false, Dir::W) => {

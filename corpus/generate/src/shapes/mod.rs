@@ -56,14 +56,14 @@ pub enum Mark {
     Sync(Scope),
     /// `.volatile`
     Volatile,
-    /// `atom` (read: `or` with 0; write: `exch`), relaxed or acquiring/releasing.
+    /// `atom` (read: `or` with 0; write and update: `exch`), relaxed or acquiring/releasing.
     Atom(Scope, bool),
     /// Weak, through a virtual alias.
     Alias,
     /// Weak, through a surface.
     Surface,
-    /// Two accesses of the location: one that is part of the cycle, and one that synchronises (a read: behind it; a write: before
-    /// it, of a value of its own).
+    /// Two accesses of the location: one that is part of the cycle, and one that synchronises (a read: behind it, of the same value
+    /// that the thread has written in between; a write: before it, of a value of its own).
     Twice(Scope),
     /// A loop that reads until it sees the value of the cycle, relaxed or acquiring.
     Await(Scope, bool),
@@ -123,6 +123,15 @@ pub enum Meeting {
     Cluster,
 }
 
+/// One more read of the last location of a thread, at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peek {
+    /// Of half of it: what is torn shows.
+    Half,
+    /// Through a surface, without a fence.
+    Surface,
+}
+
 /// Everything that a skeleton does not determine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotation {
@@ -136,12 +145,15 @@ pub struct Annotation {
     pub spaces: (Space, Space),
     /// All threads meet at a barrier instead of accessing the location on which the first segment hands over to the second.
     pub meeting: Option<Meeting>,
+    /// A thread that reads once more.
+    pub peek: Option<(usize, Peek)>,
 }
 
 impl Annotation {
     /// Of 64-bit words in global memory.
     pub fn new(segments: Vec<(Mark, Between, Mark)>, stand: Stand) -> Self {
-        Annotation { segments, stand, ty: Ty::U(64), spaces: (Space::Global, Space::Global), meeting: None }
+        let spaces = (Space::Global, Space::Global);
+        Annotation { segments, stand, ty: Ty::U(64), spaces, meeting: None, peek: None }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Builds the program of a skeleton and an annotation: locations, values, registers, condition.
 
-use super::{Annotation, Between, Dir, Mark, Meeting, Segment, Stand};
+use super::{Annotation, Between, Dir, Mark, Meeting, Peek, Segment, Stand};
 use crate::build::{Builder, at};
 use crate::steps::rmw_type;
 use moire_program::ir::{
@@ -26,6 +26,9 @@ pub fn build(skeleton: &[Segment], annotation: &Annotation) -> Program {
         match annotation.meeting {
             Some(meeting) => weaver.meets(n, &mine, marks, meeting),
             None => weaver.segment(*segment, &mine, marks),
+        }
+        if let (Some((_, peek)), Some(last)) = (annotation.peek.filter(|p| p.0 == n), mine.last()) {
+            weaver.peeks(last, peek);
         }
     }
     for (location, symbol) in symbols.iter().enumerate() {
@@ -115,15 +118,38 @@ impl Weaver<'_> {
         }
     }
 
-    /// Adds 1 to the value before.
+    /// Adds 1 to the value before, or exchanges it.
     fn update(&mut self, point: &Point, mark: Mark) {
-        let scope = if let Mark::Relaxed(scope) = mark { scope } else { Scope::Sys };
+        let (op, a, scope) = match mark {
+            Mark::Atom(scope, _) => (AtomOp::Exch, point.value, scope),
+            Mark::Relaxed(scope) => (AtomOp::Add, 1, scope),
+            _ => (AtomOp::Add, 1, Scope::Sys),
+        };
         let dst = self.b.reg(self.thread);
-        let addr = at(self.symbols[point.location], 0);
-        let op = self.rmw(RmwOrder::Relaxed, scope, AtomOp::Add, Some(dst), addr, Operand::Imm(1));
+        let (addr, a) = (at(self.symbols[point.location], 0), Operand::Imm(i128::from(a)));
+        let op = self.rmw(RmwOrder::Relaxed, scope, op, Some(dst), addr, a);
         self.b.push(self.thread, op);
         let before = point.value.cast_signed() - 1;
         self.observed.push(Expr::Cmp(CmpOp::Eq, Term::Reg(self.thread, dst), Term::Const(before)));
+    }
+
+    /// Reads a location once more.
+    fn peeks(&mut self, point: &Point, peek: Peek) {
+        let symbol = self.symbols[point.location];
+        let dst = self.b.reg(self.thread);
+        let op = match peek {
+            Peek::Surface => {
+                let symbol = self.b.name_through(symbol, Proxy::Surface);
+                self.read(Mark::Surface, at(symbol, 0), dst)
+            }
+            Peek::Half => {
+                let bits = u8::try_from(4 * self.annotation.ty.bytes()).unwrap_or(32);
+                let (order, space) = (LoadOrder::Relaxed(Scope::Sys), self.annotation.spaces.1);
+                let (proxy, ty, addr) = (Proxy::Generic, Ty::U(bits), at(symbol, 0));
+                Op::Load { order, proxy, space, ty, dst: vec![dst], addr }
+            }
+        };
+        self.b.push(self.thread, op);
     }
 
     /// Emits the fence or the dependency between two accesses. A dependency needs a first access that reads. A data
@@ -208,6 +234,8 @@ impl Weaver<'_> {
         }
         if let Mark::Twice(scope) = mark {
             let unused = self.b.reg(self.thread);
+            let again = self.write(mark, addr, Operand::Imm(i128::from(point.value)));
+            self.b.push_guarded(self.thread, guard, again);
             let op = self.read(Mark::Sync(scope), addr, unused);
             self.b.push_guarded(self.thread, guard, op);
         }

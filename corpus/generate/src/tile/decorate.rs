@@ -60,6 +60,9 @@ struct Draw<'k> {
 
 /// Draws the plan of a kernel.
 pub(super) fn plan(dice: &mut Dice<'_, '_>, knobs: &TileKnobs) -> Plan {
+    if knobs.bound_percent > 0 && dice.percent(knobs.bound_percent) {
+        return if dice.percent(50) { published(dice, knobs) } else { chosen(dice, knobs) };
+    }
     let handed = dice.percent(knobs.handed_percent);
     let uniform = !handed && dice.percent(knobs.uniform_percent);
     let mut draw = Draw::new(dice, knobs, uniform);
@@ -150,19 +153,24 @@ impl<'k> Draw<'k> {
         if dice.percent(80) { self.value } else { u64::from(dice.below(3)) }
     }
 
+    /// A scalar at a place.
+    fn scalar(&self, place: usize) -> Where {
+        let (param, at) = self.places.get(place).copied().unwrap_or((0, 0));
+        Where { param, at, width: 0, mapping: Mapping::InOrder, turn: Turn::Fixed, step: 0, square: false }
+    }
+
     /// Draws the elements of an event's place and their order.
     fn place(&self, dice: &mut Dice<'_, '_>, place: usize) -> Where {
-        let (param, at) = self.places.get(place).copied().unwrap_or((0, 0));
         let turn = if self.uniform {
             dice.of(&[Turn::Own, Turn::Other, Turn::Other, Turn::Fixed])
         } else {
             Turn::Fixed
         };
         let w = self.width;
-        let spot = Where { param, at, width: 0, mapping: Mapping::InOrder, turn, step: 0, square: false };
+        let spot = Where { turn, ..self.scalar(place) };
         if !dice.percent(self.knobs.wide_percent) {
             let further = [0, 0, 0, 0, 0, 1, w / 2, w - 1];
-            return Where { at: at + dice.of(&further), ..spot };
+            return Where { at: spot.at + dice.of(&further), ..spot };
         }
         let halves = self.percent(Twist::Halves, 15);
         let width = if dice.percent(halves) { (w / 2).max(2) } else { w };
@@ -427,17 +435,8 @@ impl<'k> Draw<'k> {
 
     /// Adds a write by the first block and a read of it by the last.
     fn connect(&mut self, dice: &mut Dice<'_, '_>, plan: &mut Plan) {
-        let (param, at) = self.places[0];
         let turned = |turn| if plan.uniform() { turn } else { Turn::Fixed };
-        let spot = Where {
-            param,
-            at,
-            width: 0,
-            mapping: Mapping::InOrder,
-            turn: turned(Turn::Own),
-            step: 0,
-            square: false,
-        };
+        let spot = Where { turn: turned(Turn::Own), ..self.scalar(0) };
         let wide = dice.percent(self.knobs.wide_percent);
         let width = if wide { self.width } else { 0 };
         let (order, scope, mask) = (Order::Relaxed, self.scope(dice), Mask::All);
@@ -460,15 +459,7 @@ impl<'k> Draw<'k> {
         let data = self.params.len();
         let elem = self.params[0].elem;
         self.params.push(Param { elem, role: Role::Handed });
-        let flag = Where {
-            param: 0,
-            at: 0,
-            width: 0,
-            mapping: Mapping::InOrder,
-            turn: Turn::Fixed,
-            step: 0,
-            square: false,
-        };
+        let flag = Where { param: 0, at: 0, ..self.scalar(0) };
         let width = if dice.percent(60) { self.width } else { 0 };
         let place = Where { param: data, width, ..flag };
         let (weak, scope, mask) = (Order::Weak, None, Mask::All);
@@ -509,6 +500,63 @@ impl<'k> Draw<'k> {
         ];
         Plan { params: self.params.clone(), blocks: 2, bodies, nested: dice.percent(50), safe: false }
     }
+}
+
+/// Draws a plan that publishes a tile by a flag. Nothing but the token lets the other block's tile wait for the flag: what it has
+/// read is shown at the end.
+fn published(dice: &mut Dice<'_, '_>, knobs: &TileKnobs) -> Plan {
+    let draw = Draw::new(dice, knobs, false);
+    let (flag, tile) = (draw.scalar(0), Where { width: draw.width, ..draw.scalar(1) });
+    let mut access = |kind, place: Where, order, wait| {
+        let via = if place.width > 0 { draw.via(dice) } else { Via::Pointers };
+        BlockStep::Access(Access { kind, place, via, order, scope: draw.scope(dice), mask: Mask::All, wait })
+    };
+    let store = Kind::Store(Source::Constant(1));
+    let first = vec![
+        access(store, tile, Order::Relaxed, Wait::Nothing),
+        access(store, flag, Order::Release, Wait::Last),
+    ];
+    let second = vec![
+        access(Kind::Load(Shown::Later), flag, Order::Acquire, Wait::Nothing),
+        access(Kind::Load(Shown::Later), tile, Order::Relaxed, Wait::Last),
+        BlockStep::Show(1),
+        BlockStep::Show(0),
+    ];
+    pair(dice, &draw, [first, second])
+}
+
+/// Draws load buffering in which a store waits for a token that the value read has chosen.
+fn chosen(dice: &mut Dice<'_, '_>, knobs: &TileKnobs) -> Plan {
+    let draw = Draw::new(dice, knobs, false);
+    let mut access = |kind, place, wait| {
+        let (via, order, mask) = (Via::Pointers, Order::Relaxed, Mask::All);
+        BlockStep::Access(Access { kind, place, via, order, scope: draw.scope(dice), mask, wait })
+    };
+    let (load, constant) = (Kind::Load(Shown::Plain), Kind::Store(Source::Constant(1)));
+    let copied = Kind::Store(Source::Read(0, Combine::Or, 0));
+    let choice = BlockStep::If {
+        read: 0,
+        predicate: Predicate::Equal,
+        with: 1,
+        then: Vec::new(),
+        otherwise: Some(vec![BlockStep::Fresh]),
+        yields: true,
+        marks: None,
+    };
+    let first = vec![
+        access(load, draw.scalar(0), Wait::Nothing),
+        choice,
+        access(constant, draw.scalar(1), Wait::Last),
+    ];
+    let second =
+        vec![access(load, draw.scalar(1), Wait::Nothing), access(copied, draw.scalar(0), Wait::Nothing)];
+    pair(dice, &draw, [first, second])
+}
+
+/// A plan of two blocks.
+fn pair(dice: &mut Dice<'_, '_>, draw: &Draw<'_>, bodies: [Vec<BlockStep>; 2]) -> Plan {
+    let (params, bodies) = (draw.params.clone(), bodies.into());
+    Plan { params, blocks: 2, bodies, nested: dice.percent(50), safe: true }
 }
 
 /// Inserts a step at `at`, or into the `if` that stands there.
@@ -570,7 +618,7 @@ fn spin(plan: &mut Plan) {
 fn written(steps: &[BlockStep]) -> Vec<usize> {
     let of = |step: &BlockStep| match step {
         BlockStep::Access(access) if access.writes() => vec![access.place.param],
-        BlockStep::Access(_) | BlockStep::Spin(..) => Vec::new(),
+        BlockStep::Access(_) | BlockStep::Spin(..) | BlockStep::Show(_) | BlockStep::Fresh => Vec::new(),
         BlockStep::If { then, otherwise, .. } => {
             [written(then), written(otherwise.as_deref().unwrap_or_default())].concat()
         }

@@ -77,6 +77,8 @@ pub struct TileKnobs {
     pub unsafe_percent: u8,
     /// Kernels that hand over weak data.
     pub handed_percent: u8,
+    /// Kernels in which a token alone orders what blocks see.
+    pub bound_percent: u8,
     /// Kernels in which all blocks run the same code.
     pub uniform_percent: u8,
     /// Accesses of a tile instead of a scalar.
@@ -105,6 +107,7 @@ impl Default for TileKnobs {
             memory_max: 7,
             unsafe_percent: 6,
             handed_percent: 3,
+            bound_percent: 0,
             uniform_percent: 20,
             wide_percent: 50,
             mask_percent: 12,

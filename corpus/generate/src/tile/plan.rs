@@ -154,6 +154,8 @@ pub(super) enum Combine {
 pub(super) enum Shown {
     /// As it is.
     Plain,
+    /// By a later step.
+    Later,
     /// As a scalar repeated in all elements.
     Spread(u32),
     /// Combined with a constant.
@@ -219,6 +221,10 @@ pub(super) enum BlockStep {
     },
     /// A loop that repeats a load until it reads this value.
     Spin(Access, u64),
+    /// Stores an earlier value read, counted from the last, as a result.
+    Show(u8),
+    /// Makes a token.
+    Fresh,
 }
 
 /// A whole kernel.
@@ -305,6 +311,7 @@ fn narrow(steps: &[BlockStep]) -> u32 {
             narrow(then) + narrow(otherwise.as_deref().unwrap_or_default())
         }
         BlockStep::For { body, .. } => narrow(body),
+        BlockStep::Show(_) | BlockStep::Fresh => 0,
     };
     steps.iter().map(one).sum()
 }
@@ -343,6 +350,7 @@ pub(super) fn touched(steps: &[BlockStep], params: &[Param], role: Role) -> BTre
                 all.extend(touched(otherwise.as_deref().unwrap_or_default(), params, role));
             }
             BlockStep::For { body, .. } => all.extend(touched(body, params, role)),
+            BlockStep::Show(_) | BlockStep::Fresh => {}
         }
     }
     all

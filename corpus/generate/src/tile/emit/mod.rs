@@ -188,6 +188,15 @@ impl Emit<'_> {
                 BlockStep::If { .. } => self.choice(step),
                 BlockStep::For { turns, body, carries } => self.repeat(*turns, body, *carries),
                 BlockStep::Spin(access, value) => self.spin(access, *value),
+                BlockStep::Show(which) => {
+                    if let Some(read) = self.seen.reads.iter().rev().nth(usize::from(*which)).copied() {
+                        self.show(read, Shown::Plain);
+                    }
+                }
+                BlockStep::Fresh => {
+                    let token = self.op(Op::MakeToken, Type::Token);
+                    self.seen.tokens.push(token);
+                }
             }
         }
     }
@@ -271,6 +280,7 @@ impl Emit<'_> {
         };
         let (value, width) = match shown {
             Shown::Plain => (value, width),
+            Shown::Later => return,
             Shown::Spread(to) => (wide(self, value, to), to),
             Shown::Combined(how, with, to) => {
                 let value = wide(self, value, to);
