@@ -35,7 +35,7 @@ pub fn typed(d: &mut dyn Choose) -> Option<Program> {
         if w.far && t == 1 {
             body += "mapa.shared::cluster.u32 far, z, 0;\n";
         }
-        for _ in 0..6 {
+        for _ in 0..10 {
             body += &w.arithmetic();
         }
         let (one, other) = (w.access(t == 1), w.access(t == 1));

@@ -221,7 +221,7 @@ impl Pen {
         Ok(match (update, dir) {
             // What an exchange writes depends on nothing that it reads.
             (true, _) if self.depends => Mark::Atom(self.scope, false),
-            (true, _) => relaxed,
+            (true, _) => *u.choose(&[relaxed, relaxed, Mark::Sync(self.scope)])?,
             (false, Dir::R) => *u.choose(&[relaxed, relaxed, Mark::Atom(self.scope, false)])?,
             (false, Dir::W) => {
                 *u.choose(&[relaxed, relaxed, Mark::Atom(self.scope, false), Mark::Red(self.scope)])?

@@ -52,7 +52,7 @@ pub enum Mark {
     Weak,
     /// `.relaxed`
     Relaxed(Scope),
-    /// `ld.acquire`, `st.release`
+    /// `ld.acquire`, `st.release` (update of 32 bits: `inc`)
     Sync(Scope),
     /// `.volatile`
     Volatile,

@@ -118,11 +118,12 @@ impl Weaver<'_> {
         }
     }
 
-    /// Adds 1 to the value before, or exchanges it.
+    /// Adds 1 to the value before, or exchanges it; relaxed.
     fn update(&mut self, point: &Point, mark: Mark) {
         let (op, a, scope) = match mark {
             Mark::Atom(scope, _) => (AtomOp::Exch, point.value, scope),
-            Mark::Relaxed(scope) => (AtomOp::Add, 1, scope),
+            Mark::Sync(scope) if self.annotation.ty.bytes() == 4 => (AtomOp::Inc, u64::from(u16::MAX), scope),
+            Mark::Relaxed(scope) | Mark::Sync(scope) => (AtomOp::Add, 1, scope),
             _ => (AtomOp::Add, 1, Scope::Sys),
         };
         let dst = self.b.reg(self.thread);
