@@ -13,7 +13,7 @@ use arbitrary::{Result, Unstructured};
 use moire_program::ir::{FenceOrder, Program, Scope, Space, Ty};
 use moire_source::cycle::{self, Need, Point};
 
-/// Dependencies of the second access on the first.
+/// Dependencies of the second access on the first, and last what is none: a branch around nothing.
 const DEPENDENCIES: [Between; 5] =
     [Between::Data, Between::Data, Between::Addr, Between::Ctrl, Between::Past];
 
@@ -170,7 +170,11 @@ impl Pen {
             ));
         };
         if self.depends {
-            return Ok((Mark::Relaxed(self.scope), *u.choose(&DEPENDENCIES)?, self.strong(u, b, false)?));
+            return Ok((
+                Mark::Relaxed(self.scope),
+                *u.choose(&DEPENDENCIES[..4])?,
+                self.strong(u, b, false)?,
+            ));
         }
         let (first, second) = (self.mark(u, a, need.acquires)?, self.mark(u, b, need.releases)?);
         if need.sequence {

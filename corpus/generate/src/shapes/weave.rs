@@ -15,7 +15,9 @@ pub fn build(skeleton: &[Segment], annotation: &Annotation) -> Program {
     let (points, locations) = points(skeleton);
     let mut b = Builder::new("shape");
     let bytes = annotation.ty.bytes();
-    let symbols: Vec<SymbolId> = (0..locations).map(|_| b.object(annotation.spaces.0, bytes)).collect();
+    let spare = annotation.segments.iter().any(|(_, gap, _)| gap.depends());
+    let size = if spare { bytes + WORD.bytes() } else { bytes };
+    let symbols: Vec<SymbolId> = (0..locations).map(|_| b.object(annotation.spaces.0, size)).collect();
     let mut observed: Vec<Expr> = Vec::new();
     for (n, segment) in skeleton.iter().enumerate() {
         let thread = b.thread(place(annotation.stand, n));
@@ -87,7 +89,7 @@ impl Weaver<'_> {
         }
         let read = self.access(points[0], first, Link::None);
         if let Some(point) = points.get(1) {
-            let link = self.gap(gap, read, point);
+            let link = self.gap(gap, read.map(|r| (r, points[0].value)), point);
             self.access(point, second, link);
         }
     }
@@ -154,8 +156,8 @@ impl Weaver<'_> {
     }
 
     /// Emits the fence or the dependency between two accesses. A dependency needs a first access that reads. A data
-    /// dependency of a read becomes an address dependency.
-    fn gap(&mut self, gap: Between, read: Option<Reg>, next: &Point) -> Link {
+    /// dependency of a read becomes an address dependency. Another value than that of the cycle would change what depends on it.
+    fn gap(&mut self, gap: Between, read: Option<(Reg, u64)>, next: &Point) -> Link {
         match (gap, read) {
             (Between::Fence(order, scope), _) => {
                 self.b.push(self.thread, Op::Fence { order, scope });
@@ -166,7 +168,7 @@ impl Weaver<'_> {
             (Between::ProxySurface, _) => {
                 self.b.push(self.thread, Op::ProxyFence(vec![ProxyFence::Of(Proxy::Surface)]));
             }
-            (Between::Past, Some(r)) => {
+            (Between::Past, Some((r, _))) => {
                 let p = self.b.reg(self.thread);
                 let (a, b) = (Operand::Reg(r), Operand::Imm(0));
                 self.b.push(self.thread, Op::Setp { op: CmpOp::Eq, ty: WORD, dst: p, a, b });
@@ -174,18 +176,15 @@ impl Weaver<'_> {
                 let from = self.b.push_guarded(self.thread, guard, Op::Bra { target: 0 });
                 self.b.patch(self.thread, from, from + 1);
             }
-            (Between::Data, Some(r)) if next.dir == Dir::W => {
-                let zero = self.zero(r);
-                let sum = self.b.reg(self.thread);
-                let (a, b) = (Operand::Reg(zero), Operand::Imm(i128::from(next.value)));
-                self.b.push(self.thread, Op::Alu { op: AluOp::Add, ty: WORD, dst: sum, a, b });
-                return Link::Data(sum);
+            (Between::Data, Some((r, value))) if next.dir == Dir::W => {
+                let more = Operand::Imm(i128::from(next.value) - i128::from(value));
+                return Link::Data(self.alu(AluOp::Add, Operand::Reg(r), more));
             }
-            (Between::Addr | Between::Data, Some(r)) => return Link::Addr(self.zero(r)),
-            (Between::Ctrl, Some(r)) => {
+            (Between::Addr | Between::Data, Some((r, value))) => return Link::Addr(self.further(r, value)),
+            (Between::Ctrl, Some((r, value))) => {
                 let p = self.b.reg(self.thread);
-                let (a, b) = (Operand::Reg(r), Operand::Imm(0));
-                self.b.push(self.thread, Op::Setp { op: CmpOp::Ge, ty: WORD, dst: p, a, b });
+                let (a, b) = (Operand::Reg(r), Operand::Imm(i128::from(value)));
+                self.b.push(self.thread, Op::Setp { op: CmpOp::Eq, ty: WORD, dst: p, a, b });
                 return Link::Ctrl(Guard { reg: p, negated: false });
             }
             _ => {}
@@ -193,11 +192,21 @@ impl Weaver<'_> {
         Link::None
     }
 
-    fn zero(&mut self, r: Reg) -> Reg {
-        let zero = self.b.reg(self.thread);
-        let a = Operand::Reg(r);
-        self.b.push(self.thread, Op::Alu { op: AluOp::Xor, ty: Ty::B(64), dst: zero, a, b: a });
-        zero
+    fn alu(&mut self, op: AluOp, a: Operand, b: Operand) -> Reg {
+        let dst = self.b.reg(self.thread);
+        self.b.push(self.thread, Op::Alu { op, ty: WORD, dst, a, b });
+        dst
+    }
+
+    /// The bytes by which an address lies further: none after the value of the cycle, a word after every other one.
+    fn further(&mut self, read: Reg, value: u64) -> Reg {
+        let differs = self.b.reg(self.thread);
+        let (a, b) = (Operand::Reg(read), Operand::Imm(i128::from(value)));
+        self.b.push(self.thread, Op::Setp { op: CmpOp::Ne, ty: WORD, dst: differs, a, b });
+        let dst = self.b.reg(self.thread);
+        let (a, b) = (Operand::Imm(8), Operand::Imm(0));
+        self.b.push(self.thread, Op::Selp { ty: WORD, dst, a, b, p: differs });
+        dst
     }
 
     fn access(&mut self, point: &Point, mark: Mark, link: Link) -> Option<Reg> {

@@ -227,7 +227,8 @@ const BEHIND: [(&str, &str); 9] = [
 #[test]
 fn a_branch_that_skips_nothing_is_awaited() {
     let none = |value: &str| {
-        let model = shipped("ptx", &Variants::from([("Q14".to_owned(), value.to_owned())]));
+        let set = [("Q14", value), ("Q17", "A")].map(|(switch, value)| (switch.to_owned(), value.to_owned()));
+        let model = shipped("ptx", &Variants::from(set));
         let all = (0..model.checks().len()).rev().map(moire_cat::CheckId);
         all.fold(model, |less, id| less.without(id)).called(format!("ptx Q14={value} without checks"))
     };
