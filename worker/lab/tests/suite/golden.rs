@@ -122,10 +122,15 @@ fn switches_are_separated() {
         let expected = expected(&path);
         let answers: BTreeMap<&str, &str> = expected.lines().filter_map(|l| l.split_once(' ')).collect();
         for (spec, answer) in &answers {
-            if let Some((name, setting)) = spec.split_once(':')
-                && answers.get(name).is_some_and(|plain| plain.split(' ').nth(2) != answer.split(' ').nth(2))
-            {
-                separated.insert(setting.split('=').next().unwrap_or(setting).to_owned());
+            let Some((name, settings)) = spec.split_once(':') else { continue };
+            let settings: Vec<&str> = settings.split(',').collect();
+            for own in &settings {
+                let others: Vec<&str> = settings.iter().copied().filter(|s| s != own).collect();
+                let plain = [name, &others.join(",")].join(if others.is_empty() { "" } else { ":" });
+                let differs = |plain: &&str| plain.split(' ').nth(2) != answer.split(' ').nth(2);
+                if answers.get(plain.as_str()).is_some_and(differs) {
+                    separated.insert(own.split('=').next().unwrap_or(own).to_owned());
+                }
             }
         }
     }
