@@ -2,9 +2,10 @@
 //!
 //! Contract: something is surplus if two judges say so. Without it the sequence is still at least the published mapping
 //! (`moire_source::mapping`), by the rules below, and each program that tells whether the operation is kept is right with what is
-//! left. The rules hold in every program: a fence in front of an access releases all that the access would, a fence behind it
-//! acquires all that it would, and an instruction of a wider scope does what one of the scope asked for does. A `seq_cst` access
-//! keeps its `fence.sc` in front, whatever the few programs of the cell say.
+//! left. The rules hold in every program: a fence in front of a store releases all that the store would, because who reads the
+//! store comes after it anyway; and an instruction of a wider scope does what one of the scope asked for does. A fence beside a
+//! load or an update does not order the access itself, so these keep their own order. A `seq_cst` access keeps
+//! its `fence.sc` in front, whatever the few programs of the cell say.
 //!
 //! A sequence is fences, at most one access, and fences. Of another one, such as a loop, nothing is said.
 
@@ -18,6 +19,7 @@ use std::collections::BTreeSet;
 struct Word {
     text: String,
     is_fence: bool,
+    is_store: bool,
     acquires: bool,
     releases: bool,
     is_sequential: bool,
@@ -47,6 +49,7 @@ impl Word {
         Some(Word {
             text: text.to_owned(),
             is_fence: matches!(name, "fence" | "membar"),
+            is_store: name == "st",
             acquires: matches!(order, "acquire" | "acq_rel" | "sc"),
             releases: matches!(order, "release" | "acq_rel" | "sc"),
             is_sequential: order == "sc",
@@ -108,8 +111,10 @@ fn suffices(cell: &Cell, all: &[Word]) -> bool {
         return matches!(cell.operation, Operation::Fence(_)) && reaches.iter().any(is);
     };
     (!is_sequential || reaches[..at].iter().any(|word| word.is_sequential))
-        && (!acquires || reaches[at..].iter().any(|word| word.acquires))
-        && (!releases || reaches[..=at].iter().any(|word| word.releases))
+        && (!acquires || reaches[at].acquires)
+        && (!releases
+            || reaches[at].releases
+            || (reaches[at].is_store && reaches[..at].iter().any(|word| word.releases)))
 }
 
 /// A sequence in which some words are weaker or gone.
@@ -227,11 +232,6 @@ mod tests {
             ),
             (Operation::Store(Release), &["fence.sc.gpu", store], &[store]),
             (Operation::Load(Acquire), &["fence.sc.sys", load, "fence.acq_rel.gpu"], &[load]),
-            (
-                Operation::Load(Acquire),
-                &["ld.relaxed.gpu.b32", "fence.sc.gpu"],
-                &["ld.relaxed.gpu.b32", "fence.acquire.gpu"],
-            ),
             (Operation::Load(Relaxed), &["ld.volatile.b32"], &["ld.relaxed.gpu.b32"]),
             (
                 Operation::Load(SeqCst),
@@ -247,6 +247,12 @@ mod tests {
         // Too weak, of too narrow a scope, or with two accesses: nothing is said.
         assert_eq!(left(Operation::Load(SeqCst), &[load]), None);
         assert_eq!(left(Operation::Load(Acquire), &["ld.acquire.cta.b32"]), None);
+        // The access itself is outside of what the fence orders.
+        assert_eq!(left(Operation::Load(Acquire), &["ld.relaxed.gpu.b32", "fence.sc.gpu"]), None);
+        let update = Operation::Update(moire_program::ir::AtomOp::Add, SeqCst, true);
+        let whole = ["fence.sc.gpu", "atom.acq_rel.gpu.add.u32"].map(str::to_owned).to_vec();
+        assert_eq!(left(update, &["fence.sc.gpu", "atom.acq_rel.gpu.add.u32"]), Some(whole));
+        assert_eq!(left(update, &["fence.sc.gpu", "atom.acquire.gpu.add.u32"]), None);
         assert_eq!(
             left(Operation::Store(Relaxed), &["ld.relaxed.gpu.b32", "atom.relaxed.gpu.cas.b32"]),
             None
