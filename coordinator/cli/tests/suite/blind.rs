@@ -26,6 +26,7 @@ fn with(llc: &Path, folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_moire"));
     command.args(args).current_dir(folder).env("MOIRE_LLC", llc).env("PATH", bin);
     ["HOME", "RUSTUP_HOME", "CUDA_HOME", "CUDA_PATH"].iter().for_each(|name| _ = command.env(name, folder));
+    ["MOIRE_VENV", "MOIRE_NVCC", "MOIRE_TRITON"].iter().for_each(|name| _ = command.env_remove(name));
     command.output().unwrap()
 }
 
