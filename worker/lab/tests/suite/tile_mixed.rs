@@ -60,7 +60,7 @@ fn ptx_threads_alone_behave_as_under_the_ptx_model() {
     let (tiles, ptx) = (model("tile-ir", &Variants::new()), model("ptx", &Variants::new()));
     let mut compared = 0;
     let stream = Stream::new(5, Profile::Core);
-    for index in 0..1_200 {
+    for index in 0..400 {
         let program = stream.item(index);
         let (Ok(a), Ok(b)) = (outcomes(&program, &tiles), outcomes(&program, &ptx)) else { continue };
         let (more, less): (Vec<_>, Vec<_>) = (a.difference(&b).collect(), b.difference(&a).collect());
@@ -68,7 +68,7 @@ fn ptx_threads_alone_behave_as_under_the_ptx_model() {
         assert!(more.is_empty() && less.is_empty(), "{what}\n{}", print(&program));
         compared += 1;
     }
-    assert!(compared > 60, "{compared}");
+    assert!(compared > 20, "{compared}");
 }
 
 #[test]
