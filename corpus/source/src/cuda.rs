@@ -168,7 +168,8 @@ fn scope(scope: Scope) -> &'static str {
     }
 }
 
-fn update(op: AtomOp) -> &'static str {
+/// The name of an update that is no exchange.
+pub(crate) fn update(op: AtomOp) -> &'static str {
     match op {
         AtomOp::And => "and",
         AtomOp::Or => "or",

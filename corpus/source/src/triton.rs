@@ -171,15 +171,7 @@ fn both(success: Order, failure: Order) -> Order {
 }
 
 fn update(op: AtomOp) -> &'static str {
-    match op {
-        AtomOp::And => "and",
-        AtomOp::Or => "or",
-        AtomOp::Xor => "xor",
-        AtomOp::Min => "min",
-        AtomOp::Max => "max",
-        AtomOp::Exch => "xchg",
-        _ => "add",
-    }
+    if op == AtomOp::Exch { "xchg" } else { crate::cuda::update(op) }
 }
 
 #[cfg(test)]

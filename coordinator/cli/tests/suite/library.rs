@@ -17,19 +17,9 @@ const READ: &str = "load.acquire.gpu y";
 
 /// The PTX of a program with [`READ`].
 fn ptx(order: &str) -> String {
-    let kernel = |t: usize, body: &str| {
-        let name = format!("moire_0_{t}_");
-        let params: Vec<String> = (0..4).map(|n| format!(".param .u64 {name}_param_{n}")).collect();
-        let loads: String =
-            (0..4).map(|n| format!("ld.param.u64 %rd{}, [{name}_param_{n}];\n", n + 1)).collect();
-        let regs = ".reg .b32 %r<4>;\n.reg .b64 %rd<5>;\n";
-        format!(".visible .entry {name}(\n{}\n)\n{{\n{regs}{loads}{body}ret;\n}}\n", params.join(",\n"))
-    };
     let writer =
         format!("st.relaxed.gpu.global.b32 [%rd1], 1;\natom{order}.gpu.global.add.u32 %r1, [%rd2], 1;\n");
-    let reader = "ld.acquire.gpu.global.b32 %r1, [%rd2];\nld.relaxed.gpu.global.b32 %r2, [%rd1];\n\
-                  st.global.b32 [%rd3], %r1;\nst.global.b32 [%rd4], %r2;\n";
-    format!(".version 9.5\n.target sm_90\n.address_size 64\n{}{}", kernel(0, &writer), kernel(1, reader))
+    crate::replayed::kernels("9.5", &writer, "ld.acquire.gpu.global.b32 %r1, [%rd2]")
 }
 
 /// A folder in which the stand-in is the only compiler; none without a C compiler.

@@ -125,7 +125,13 @@ P1 (gpu 0, cluster 1, cta 1) { r0 = load.acquire.gpu y; r1 = load.relaxed.gpu x;
 
 /// PTX of [`MESSAGE`]: how the flag is written, and how it is read.
 fn ptx(store: &str, load: &str) -> String {
-    let kernel = |t: usize, body: String| {
+    let writer = format!("st.relaxed.gpu.global.b32 [%rd1], 1;\n{store}.global.b32 [%rd2], 1;\n");
+    kernels("8.6", &writer, load)
+}
+
+/// PTX of two threads: one writes, the other reads a flag by `load`, and then what it guards.
+pub(crate) fn kernels(version: &str, writer: &str, load: &str) -> String {
+    let kernel = |t: usize, body: &str| {
         let name = format!("moire_0_{t}_");
         let params: Vec<String> = (0..4).map(|n| format!(".param .u64 {name}_param_{n}")).collect();
         let loads: String =
@@ -133,11 +139,14 @@ fn ptx(store: &str, load: &str) -> String {
         let regs = ".reg .b32 %r<4>;\n.reg .b64 %rd<5>;\n";
         format!(".visible .entry {name}(\n{}\n)\n{{\n{regs}{loads}{body}ret;\n}}\n", params.join(",\n"))
     };
-    let writer = format!("st.relaxed.gpu.global.b32 [%rd1], 1;\n{store}.global.b32 [%rd2], 1;\n");
     let reader = format!(
         "{load};\nld.relaxed.gpu.global.b32 %r2, [%rd1];\nst.global.b32 [%rd3], %r1;\nst.global.b32 [%rd4], %r2;\n"
     );
-    format!(".version 8.6\n.target sm_90\n.address_size 64\n{}{}", kernel(0, writer), kernel(1, reader))
+    format!(
+        ".version {version}\n.target sm_90\n.address_size 64\n{}{}",
+        kernel(0, writer),
+        kernel(1, &reader)
+    )
 }
 
 /// A stand-in for a compiler, which gives every text this PTX.
