@@ -55,47 +55,76 @@ fn form(source: &Source, step: &Step) -> Option<(String, Source)> {
     Some((name, alone))
 }
 
-/// The form of a one-step program with the scope, the space and the width that every compiler takes if it takes any.
-pub fn usual(form_of: &Source) -> Option<(String, Source)> {
+/// The forms that every compiler takes if it takes this one: it has the usual scope, space and width, but for at most one of
+/// them.
+pub fn plainer(form_of: &Source) -> Forms {
+    let mut out = Forms::new();
+    for keeps in ["", "scope", "space", "width"] {
+        out.extend(usual(form_of, keeps));
+    }
+    out.retain(|_, one| one != form_of);
+    out
+}
+
+/// The form of a one-step program with the usual scope, space and width, but for the one that it keeps.
+fn usual(form_of: &Source, keeps: &str) -> Option<(String, Source)> {
     let mut source = form_of.clone();
-    source.objects.iter_mut().for_each(|o| (o.space, o.bits) = (Space::Global, USUAL_BITS));
+    for object in &mut source.objects {
+        object.space = if keeps == "space" { object.space } else { Space::Global };
+        object.bits = if keeps == "width" { object.bits } else { USUAL_BITS };
+    }
     let mut step = source.threads.first()?.body.first()?.clone();
     match &mut step {
         Step::Load { access: Access::Atomic { scope, .. }, .. }
         | Step::Store { access: Access::Atomic { scope, .. }, .. }
-        | Step::Fence { scope, .. } => *scope = Scope::Gpu,
-        Step::Update(update) => update.scope = Scope::Gpu,
-        Step::Cas(cas) => cas.scope = Scope::Gpu,
-        Step::Load { .. } | Step::Store { .. } | Step::If { .. } => {}
+        | Step::Fence { scope, .. }
+        | Step::Update(Update { scope, .. })
+        | Step::Cas(Exchange { scope, .. })
+            if keeps != "scope" =>
+        {
+            *scope = Scope::Gpu;
+        }
+        Step::Load { .. } | Step::Store { .. } | Step::Fence { .. } => {}
+        Step::Update(_) | Step::Cas(_) | Step::If { .. } => {}
     }
     form(&source, &step)
 }
 
-/// The program without forms that are refused. `refused` says which of some forms are.
+/// The programs without forms that are refused. `refused` says which of some forms are; it is asked about those of all
+/// programs together, because to ask costs more than a form does.
 ///
-/// Where nothing helps the program is returned as far as it was changed; the compiler refuses it.
-pub fn settled(source: &Source, refused: &mut dyn FnMut(&Forms) -> BTreeSet<String>) -> Source {
-    let mut now = source.clone();
-    loop {
-        let bad = refused(&forms(&now));
-        if bad.is_empty() {
-            return now;
-        }
-        let before = now.clone();
-        for thread in 0..now.threads.len() {
-            let mut body = std::mem::take(&mut now.threads[thread].body);
-            weaken(&before, &mut body, &bad);
-            now.threads[thread].body = body;
-        }
-        if now == before {
-            if now.objects.iter().all(|o| o.bits == USUAL_BITS) {
-                return now;
-            }
-            now = source.clone();
-            now.objects.iter_mut().for_each(|o| o.bits = USUAL_BITS);
-            now.threads.iter_mut().flat_map(|t| &mut t.registers).for_each(|r| r.bits = USUAL_BITS);
-        }
+/// Where nothing helps a program is returned as far as it was changed; the compiler refuses it.
+pub fn settled(drawn: &[Source], refused: &mut dyn FnMut(&Forms) -> BTreeSet<String>) -> Vec<Source> {
+    let mut now = drawn.to_vec();
+    let mut open: Vec<usize> = (0..now.len()).collect();
+    while !open.is_empty() {
+        let bad = refused(&open.iter().flat_map(|n| forms(&now[*n])).collect());
+        open.retain(|n| moved(&mut now[*n], &drawn[*n], &bad));
     }
+    now
+}
+
+/// Takes a program one step away from forms that are refused. False if it has none, or nothing helps.
+fn moved(now: &mut Source, drawn: &Source, bad: &BTreeSet<String>) -> bool {
+    if forms(now).keys().all(|name| !bad.contains(name)) {
+        return false;
+    }
+    let before = now.clone();
+    for thread in 0..now.threads.len() {
+        let mut body = std::mem::take(&mut now.threads[thread].body);
+        weaken(&before, &mut body, bad);
+        now.threads[thread].body = body;
+    }
+    if *now != before {
+        return true;
+    }
+    if now.objects.iter().all(|o| o.bits == USUAL_BITS) {
+        return false;
+    }
+    now.clone_from(drawn);
+    now.objects.iter_mut().for_each(|o| o.bits = USUAL_BITS);
+    now.threads.iter_mut().flat_map(|t| &mut t.registers).for_each(|r| r.bits = USUAL_BITS);
+    true
 }
 
 /// Puts the next weaker step in the place of each refused one. A fence that has none goes.

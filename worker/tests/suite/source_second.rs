@@ -127,9 +127,8 @@ fn compared(compiler: &Compiler, count: u64, seed: u64) -> BTreeMap<String, u64>
     let spec = format!("{name}:release={}", compiler.release());
     let plan = Arc::new(Plan { oracles: vec![name.to_owned()], models: vec![spec], ..Plan::default() });
     let mut found = BTreeMap::new();
-    let all: Vec<Source> = (0..count)
-        .map(|i| settled(&source_seed(seed, i), &mut |forms| table.refused(forms, &|| {})))
-        .collect();
+    let drawn: Vec<Source> = (0..count).map(|i| source_seed(seed, i)).collect();
+    let all = settled(&drawn, &mut |forms| table.refused(forms, &|| {}));
     let parts: Vec<&Source> = all.iter().collect();
     for (source, texts) in all.iter().zip(compile(compiler, &parts, &options, 64, &|| {})) {
         let Ok(texts) = texts else { continue };

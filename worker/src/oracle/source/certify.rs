@@ -143,8 +143,8 @@ impl Asked<'_> {
         let beat = || self.context.cancel.tick();
         let mut refused =
             |forms: &Forms| -> BTreeSet<String> { self.sources.answers.refused(&called, forms, &beat) };
-        let sources: Vec<Source> =
-            programs.iter().map(|(_, told)| settled(&told.source, &mut refused)).collect();
+        let drawn: Vec<Source> = programs.iter().map(|(_, told)| told.source.clone()).collect();
+        let sources = settled(&drawn, &mut refused);
         let texts = self.sources.compiled(&self.by, &sources.iter().collect::<Vec<_>>(), self.context)?;
         let mut telling: BTreeMap<usize, Vec<Telling>> = BTreeMap::new();
         for (((at, told), source), ptx) in programs.into_iter().zip(sources).zip(texts) {

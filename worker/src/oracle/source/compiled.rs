@@ -56,7 +56,7 @@ impl Answers {
         let (source, ptx, deadly) = self.batches.item(size, &(turn, size, cells), (seed, place), |places| {
             let drawn: Vec<Source> = places.map(|place| source_seed(seed, turn.index(place))).collect();
             let wanted: Vec<Forms> = drawn.iter().map(forms).collect();
-            let drawn = self.settled(by, drawn, beat);
+            let drawn = self.settled(by, &drawn, beat);
             let deadly =
                 |forms: &Forms| by.first().and_then(|one| lock(&self.table(*one)).deadly(forms).cloned());
             let deadly: Vec<_> = wanted.iter().map(deadly).collect();
@@ -83,11 +83,8 @@ impl Answers {
     }
 
     /// The programs as all of these compilers take them.
-    fn settled(&self, by: &[Called<'_>], drawn: Vec<Source>, beat: &dyn Fn()) -> Vec<Source> {
-        let mut refused = |forms: &Forms| self.refused(by, forms, beat);
-        // All together first: a start of a compiler costs more than a form.
-        refused(&drawn.iter().flat_map(forms).collect());
-        drawn.iter().map(|source| form::settled(source, &mut refused)).collect()
+    fn settled(&self, by: &[Called<'_>], drawn: &[Source], beat: &dyn Fn()) -> Vec<Source> {
+        form::settled(drawn, &mut |forms| self.refused(by, forms, beat))
     }
 
     /// Programs with a form that is refused are not compiled.

@@ -407,11 +407,14 @@ fn judge(out: &Output) -> Result<(), Failure> {
     }
     // `llc` aborts where it has no code for an instruction, after it has said so.
     let refused = said.iter().find(|l| l.contains("LLVM ERROR") || l.contains("error:"));
-    let named = said.iter().find(|l| l.starts_with("In function: "));
+    let named = said.iter().find(|l| l.starts_with("In function: ")).map(|l| (*l).to_owned());
+    // Of a symbol that it lacks it says in the dump of its stack alone where.
+    let dumped = || said.iter().find_map(|l| l.rsplit_once("on function '@")?.1.strip_suffix('\''));
+    let named = named.or_else(|| Some(format!("In function: {}", dumped()?)));
     match (refused, out.status.code()) {
-        (Some(line), _) => Err(Failure::Refused(
-            [Some(line), named].into_iter().flatten().map(|l| (*l).to_owned()).collect(),
-        )),
+        (Some(line), _) => {
+            Err(Failure::Refused([Some((*line).to_owned()), named].into_iter().flatten().collect()))
+        }
         (None, Some(_)) => Err(Failure::Refused(first)),
         (None, None) => Err(Failure::Crashed { status: out.status, said: first }),
     }
@@ -436,6 +439,9 @@ mod tests {
         );
         let blamed = "LLVM ERROR: Cannot select: t3\nIn function: moire_3_0_\nStack dump:";
         assert_eq!(end(6, blamed).unwrap_err().blamed(), Some("moire_3_0_"));
+        let dumped = "LLVM ERROR: Undefined external symbol \"x\"\nStack dump:\n1.\tRunning pass 'A' on module 'm.ll'.\n\
+                      2.\tRunning pass 'B' on function '@moire_3_0_'\n";
+        assert_eq!(end(6, dumped).unwrap_err().blamed(), Some("moire_3_0_"));
         let two = end(1 << 8, "x.cu(3): error: bad\n  code\n\nx.cu(17): error: worse\nx.cu(3): error: more")
             .unwrap_err();
         let blamed = [(3, "x.cu(3): error: bad"), (17, "x.cu(17): error: worse")];

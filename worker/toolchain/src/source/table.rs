@@ -8,7 +8,7 @@
 use super::{Compiler, Options, batch};
 use crate::failure::Failure;
 use moire_source::Source;
-use moire_source::form::{Forms, usual};
+use moire_source::form::{Forms, plainer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
@@ -44,27 +44,29 @@ impl Table {
     }
 
     /// Which of these forms the compiler refuses. It is asked about those that it was not asked about before, some dozens at a
-    /// time; `beat` is called before each time. A form counts as refused if it is with the usual scope, space and width
-    /// ([`usual`]), and as taken if the compiler says nothing of it, because its time was up.
+    /// time; `beat` is called before each time. A form counts as refused if a plainer one is ([`plainer`]), and as taken if the
+    /// compiler says nothing of it, because its time was up.
     pub fn refused(&mut self, forms: &Forms, beat: &dyn Fn()) -> BTreeSet<String> {
-        let new = |table: &Table, forms: Forms| -> Forms {
-            forms.into_iter().filter(|(_, one)| !table.rows.contains_key(&table.key(one))).collect()
-        };
-        let unknown = new(self, forms.clone());
-        self.ask(&new(self, unknown.values().filter_map(usual).collect()), beat);
-        for (name, one) in &unknown {
-            let like = usual(one).and_then(|(_, like)| self.rows.get(&self.key(&like)));
-            if let Some((_, Some(words))) = like {
-                let row = (name.clone(), Some(words.clone()));
-                self.rows.entry(self.key(one)).or_insert(row);
-            }
+        let unknown = |table: &Table, (_, one): &(String, Source)| !table.rows.contains_key(&table.key(one));
+        let new: Forms = forms.clone().into_iter().filter(|form| unknown(self, form)).collect();
+        // The plainest first: a compiler that refuses a text says so of one form of it.
+        let mut all: BTreeMap<usize, Forms> = BTreeMap::new();
+        for (name, one) in new.values().flat_map(plainer).chain(new.clone()) {
+            all.entry(plainer(&one).len()).or_default().insert(name, one);
         }
-        self.ask(&new(self, unknown.clone()), beat);
-        if !unknown.is_empty() {
+        for some in all.into_values() {
+            let mut open: Forms = some.into_iter().filter(|form| unknown(self, form)).collect();
+            open.retain(|name, one| {
+                let words = plainer(one).values().find_map(|like| self.words(like));
+                let row = words.map(|words| (name.clone(), Some(words)));
+                row.map(|row| self.rows.insert(self.key(one), row)).is_none()
+            });
+            self.ask(&open, beat);
+        }
+        if !new.is_empty() {
             self.keep();
         }
-        let refuses = |one| matches!(self.rows.get(&self.key(one)), Some((_, Some(_))));
-        forms.iter().filter(|(_, one)| refuses(one)).map(|(name, _)| name.clone()).collect()
+        forms.iter().filter(|(_, one)| self.words(one).is_some()).map(|(name, _)| name.clone()).collect()
     }
 
     /// Asks the compiler about forms.
