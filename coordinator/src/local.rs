@@ -299,14 +299,16 @@ impl Local {
         Ok(self.control.call(|core| core.base.store.findings().collect::<Result<Vec<_>, _>>()).await??)
     }
 
-    /// What was confirmed and is not in the store yet: it is being reduced, or waits for earlier items of its campaign.
+    /// What was confirmed and is not in the store yet: with `true` what is reduced and waits for earlier items of its
+    /// campaign.
     ///
     /// # Errors
     /// The coordinator has stopped.
-    pub async fn under_way(&self, name: &str) -> Result<Vec<Finding>, Error> {
+    pub async fn under_way(&self, name: &str) -> Result<Vec<(Finding, bool)>, Error> {
         let name = name.to_owned();
         let of = move |core: &mut Core| {
-            core.triage.runs.get(&name).map(|run| run.under_way().cloned().collect()).unwrap_or_default()
+            let run = core.triage.runs.get(&name);
+            run.into_iter().flat_map(|run| run.under_way()).map(|(f, reduced)| (f.clone(), reduced)).collect()
         };
         self.control.call(of).await
     }
@@ -350,8 +352,7 @@ impl Local {
         mut observe: impl FnMut(&v1::CampaignStatus),
     ) -> Result<v1::CampaignStatus, Error> {
         let paused = name.to_owned();
-        let pause = move |core: &mut Core| core.set_state(&paused, v1::CampaignPhase::Paused);
-        let mut status = self.control.call(pause).await??;
+        let mut status = self.control.call(move |core| core.drain(&paused)).await??;
         let mut clock = tokio::time::interval(Duration::from_millis(100));
         tokio::pin!(cancel);
         loop {

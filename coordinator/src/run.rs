@@ -3,13 +3,13 @@
 //! Contract: claims are admitted in item order, once all earlier items are reported. The first [`CLASS_MAX`] of one class
 //! (oracle, direction, models, axioms) that are confirmed become findings, and later ones are only counted. What a compiler
 //! lost is one finding ([`needs::one_bug`]), so of its class, whatever the models, one claim is enough. A claim that
-//! is not confirmed costs its class nothing: the next one takes its place. At no time are more claims of a class admitted
-//! and not refused than become findings, so the findings do not depend on the order of answers. An item with claims is ready
-//! together with its findings, in item order, so an interrupted one runs again.
+//! is not confirmed costs its class nothing: the next one takes its place. Of a class one claim at a time is run again and
+//! reduced, so the first of every class comes before the second of any, and the findings do not depend on the order of
+//! answers. An item with claims is ready together with its findings, in item order, so an interrupted one runs again.
 
 use crate::lease::{CampaignSpec, Source};
 use crate::stored::{List, NAMES_BYTES_MAX, Names};
-use crate::{CLASS_MAX, LEASE_ITEMS};
+use crate::{CLASS_MAX, HELD_MAX, LEASE_ITEMS};
 use moire_corpus::{
     Campaign, CampaignState, Counters, EngineResult, Finding, Hash, ItemDone, Progress, VALUE_BYTES_MAX,
     item_digest,
@@ -83,6 +83,8 @@ struct Class {
     confirmed: u64,
     /// Those that are being run again.
     open: u64,
+    /// Those that were confirmed and are being reduced.
+    reducing: u64,
 }
 
 /// A claim that is now run again.
@@ -101,7 +103,7 @@ pub(crate) struct CampaignRun {
     /// All items below are reported.
     frontier: u64,
     /// One past the last item reported.
-    pub(crate) reach: u64,
+    reach: u64,
     pub(crate) reported: BTreeSet<u64>,
     /// Items without claims, to be committed.
     plain: BTreeMap<u64, ItemDone>,
@@ -109,6 +111,8 @@ pub(crate) struct CampaignRun {
     classes: BTreeMap<String, Class>,
     /// Whether claims may be admitted that could not be before.
     admits: bool,
+    /// Whether nothing is leased but what its claims need ([`crate::core::Core::drain`]).
+    pub(crate) drains: bool,
     /// Names the campaign's record lists.
     names: Names,
     /// The digest of an ended campaign, once it was asked for.
@@ -122,7 +126,8 @@ impl CampaignRun {
         let more = tools.into_iter().filter(|tool| !campaign.needs.contains(tool)).collect::<Vec<_>>();
         campaign.needs.extend(more);
         let classes = progress.counters.abstentions.iter().filter(|(k, _)| k.starts_with(CLASS_PREFIX));
-        let classes = classes.map(|(k, v)| (k.clone(), Class { confirmed: *v, open: 0 })).collect();
+        let classes =
+            classes.map(|(k, v)| (k.clone(), Class { confirmed: *v, ..Class::default() })).collect();
         let (counters, mut names) = (&progress.counters, Names::default());
         for name in counters.abstentions.keys() {
             let list = if name.starts_with(CLASS_PREFIX) { List::Classes } else { List::Reasons };
@@ -140,12 +145,22 @@ impl CampaignRun {
             held: BTreeMap::new(),
             classes,
             admits: true,
+            drains: false,
             names,
             digest: None,
         }
     }
     pub(crate) fn open(&self) -> bool {
         matches!(self.campaign.state, CampaignState::Running | CampaignState::Paused)
+    }
+    /// The item from which on nothing is leased for now.
+    pub(crate) fn limit(&self) -> u64 {
+        match () {
+            // Claims are admitted once all earlier items are reported.
+            () if self.drains => self.held.last_key_value().map_or(0, |(item, _)| item + 1),
+            () if self.held.len() < HELD_MAX => u64::MAX,
+            () => self.reach,
+        }
     }
     /// Items whose claims are under way.
     pub(crate) fn claims_open(&self) -> usize {
@@ -273,7 +288,7 @@ impl CampaignRun {
                     of.confirmed += 1;
                     let name = self.names.class(&class);
                     *held.done.counters.abstentions.entry(name).or_default() += 1;
-                } else if of.confirmed + of.open < most {
+                } else if of.open + of.reducing == 0 {
                     of.confirmed += u64::from(at_once);
                     of.open += u64::from(!at_once);
                     held.open += 1;
@@ -289,7 +304,7 @@ impl CampaignRun {
     pub(crate) fn confirmed(&mut self, item: u64, class: &str, found: Finding) {
         let of = self.classes.entry(class.to_owned()).or_default();
         of.open = of.open.saturating_sub(1);
-        of.confirmed += 1;
+        (of.confirmed, of.reducing) = (of.confirmed + 1, of.reducing + 1);
         self.admits = true;
         let name = self.names.class(class);
         if let Some(held) = self.held.get_mut(&item) {
@@ -299,15 +314,19 @@ impl CampaignRun {
     }
     /// Takes what became of a claim that was confirmed.
     pub(crate) fn found(&mut self, item: u64, class: &str, found: Finding) {
+        self.classes.entry(class.to_owned()).and_modify(|of| of.reducing = of.reducing.saturating_sub(1));
+        self.admits = true;
         if let Some(held) = self.held.get_mut(&item) {
             held.open = held.open.saturating_sub(1);
             held.confirmed.remove(class);
             held.findings.push(found);
         }
     }
-    /// What was confirmed and is no finding of the store yet, because it is being reduced, or waits for earlier items.
-    pub(crate) fn under_way(&self) -> impl Iterator<Item = &Finding> {
-        self.held.values().flat_map(|held| held.findings.iter().chain(held.confirmed.values()))
+    /// What was confirmed and is no finding of the store yet: with `true` what is reduced and waits for earlier items.
+    pub(crate) fn under_way(&self) -> impl Iterator<Item = (&Finding, bool)> {
+        self.held.values().flat_map(|held| {
+            held.findings.iter().map(|f| (f, true)).chain(held.confirmed.values().map(|f| (f, false)))
+        })
     }
     /// Notes that a claim of this class was not confirmed, and why.
     pub(crate) fn refused(&mut self, item: u64, class: &str, why: &str) {
@@ -423,6 +442,26 @@ mod tests {
             axioms: vec![checks("order-lost"), checks("fence")],
             ..v1::Claim::default()
         }
+    }
+
+    #[test]
+    fn of_a_class_one_claim_at_a_time_is_run_again() {
+        let campaign = Campaign { name: "c".into(), state: CampaignState::Running, ..Campaign::default() };
+        let mut run = CampaignRun::new(campaign, Progress::default());
+        for item in 0..6 {
+            let claims = vec![v1::Claim { oracle: "self".into(), ..v1::Claim::default() }];
+            let result = v1::ItemResult { item, claims, ..v1::ItemResult::default() };
+            assert!(run.reported(result, Source::Stream(WorkerId(1)), false));
+        }
+        for item in 0..CLASS_MAX {
+            let admitted = run.admit(false);
+            assert_eq!(admitted.iter().map(|a| a.item).collect::<Vec<_>>(), [item]);
+            run.confirmed(item, &admitted[0].class, Finding::default());
+            assert!(run.admit(false).is_empty(), "it is being reduced");
+            run.found(item, &admitted[0].class, Finding::default());
+        }
+        assert!(run.admit(false).is_empty(), "the others are counted");
+        assert_eq!(run.ready().0.len(), 6);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::lease::{JobId, Kind, Source, WorkerId};
 use crate::reduction::{Reductions, forget_best};
 use crate::run::{Admitted, CampaignRun, LOST, NOT_SEEN_AGAIN, NOT_VERIFIED, REFUTED};
 use crate::trial::{Event as Told, Planted};
-use crate::{HELD_MAX, failpoints, intake};
+use crate::{failpoints, intake};
 use moire_corpus::{CampaignState, Finding, FindingId, StoreError, Verified, Write};
 use moire_proto::needs;
 use moire_proto::v1::verify_result::Answer as Said;
@@ -55,7 +55,7 @@ impl Triage {
             let job = Job { claimant: Some(claimant.clone()), origin, ..Job::new(JobKind::Verify, claim) };
             self.jobs.queue(base, job, Kind::Verify, Some(claimant));
         }
-        base.fleet.limit(name, if run.held.len() < HELD_MAX { u64::MAX } else { run.reach });
+        base.fleet.limit(name, run.limit());
         let (items, findings) = run.ready();
         for (item, found) in findings {
             let id = found.id;

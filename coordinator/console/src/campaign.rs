@@ -57,8 +57,8 @@ pub struct Totals {
     pub tally: Tally,
     /// Findings of the campaign, at the end of the run.
     pub findings: Vec<Finding>,
-    /// What was confirmed and could not be reduced in time, one of each id.
-    pub unreduced: Vec<Finding>,
+    /// What was confirmed and is not in the store, one of each id; with `true` what is reduced.
+    pub under_way: Vec<(Finding, bool)>,
     /// Time the run took.
     pub seconds: f64,
     /// Digest of the campaign, at the end of the run.
@@ -267,10 +267,10 @@ async fn campaign(
     totals.tally = engine.tally.lock().unwrap_or_else(PoisonError::into_inner).clone();
     totals.seconds = start.elapsed().as_secs_f64();
     totals.findings = local.findings().await?.into_iter().filter(|f| f.campaign == totals.campaign).collect();
-    totals.unreduced = local.under_way(&totals.campaign).await?;
-    totals.unreduced.sort_by_key(|f| (f.id, f.reduced.len()));
-    totals.unreduced.dedup_by_key(|f| f.id);
-    totals.unreduced.retain(|f| totals.findings.iter().all(|known| known.id != f.id));
+    totals.under_way = local.under_way(&totals.campaign).await?;
+    totals.under_way.sort_by_key(|(f, reduced)| (f.id, !reduced, f.reduced.len()));
+    totals.under_way.dedup_by_key(|(f, _)| f.id);
+    totals.under_way.retain(|(f, _)| totals.findings.iter().all(|known| known.id != f.id));
     local.stop().await?;
     Ok(totals)
 }

@@ -175,6 +175,7 @@ impl Core {
         if !run.open() {
             return Err(Status::failed_precondition(format!("campaign {name} has ended")).into());
         }
+        run.drains = false;
         run.campaign.state = match phase {
             v1::CampaignPhase::Running => CampaignState::Running,
             v1::CampaignPhase::Paused => CampaignState::Paused,
@@ -193,6 +194,17 @@ impl Core {
                 self.triage.drop_jobs(name);
             }
             _ => self.base.fleet.run_campaign(name, phase == v1::CampaignPhase::Running),
+        }
+        Ok(self.status(name)?)
+    }
+
+    /// Pauses a campaign but for its claims: they are run again and reduced, and items before them are run.
+    pub(crate) fn drain(&mut self, name: &str) -> Result<v1::CampaignStatus, Error> {
+        self.set_state(name, v1::CampaignPhase::Paused)?;
+        if let Some(run) = self.triage.runs.get_mut(name) {
+            run.drains = true;
+            self.base.fleet.limit(name, run.limit());
+            self.base.fleet.run_campaign(name, true);
         }
         Ok(self.status(name)?)
     }

@@ -558,7 +558,7 @@ impl Scheduler {
         let range = |name: &String| {
             let campaign = self.campaigns.get(name).filter(|c| c.suits(w))?;
             let Range { start: from, end: to } = campaign.next_of(|s| self.may_have(w, campaign, s, now))?;
-            let to = to.min(from.saturating_add(campaign.spec.batch.max(1)));
+            let to = to.min(campaign.limit).min(from.saturating_add(campaign.spec.batch.max(1)));
             Some((name.clone(), Work::Range { from, to }))
         };
         self.turns.ranges().find_map(range)

@@ -3,7 +3,7 @@
 
 mod reduce;
 
-use crate::fake::{Fake, quiet, spec, worker};
+use crate::fake::{Fake, connected, quiet, spec, worker};
 use moire_coordinator::{Local, lease::Config, v1};
 use moire_corpus::Verified;
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Reduced, Verification};
@@ -67,6 +67,30 @@ async fn a_claim_that_cannot_be_verified_is_counted_and_not_kept() {
     assert_eq!((end.phase(), end.discrepancies, end.refuted), (v1::CampaignPhase::Done, 4, 0));
     assert_eq!(end.abstentions.get("not verified"), Some(&4), "{end:?}");
     assert_eq!(findings, []);
+}
+
+/// Claims wait for the items before them, so those are still run once the time is over, and others are not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn claims_are_settled_though_items_before_them_were_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let local = start(dir.path()).await;
+    let first = worker(&local, Arc::new(Fake { pause: Duration::from_millis(200), ..Fake::default() }));
+    local.create(spec(0)).await.unwrap();
+    connected(&local, 1).await;
+    let quick = Arc::<Fake>::default();
+    let second = worker(&local, quick.clone());
+    while local.status("c").await.unwrap().unverified == 0 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    first.abort();
+    let end = local.settle("c", tokio::time::sleep(Duration::from_secs(60)), |_| {}).await.unwrap();
+    assert_eq!((end.phase(), end.unverified), (v1::CampaignPhase::Paused, 0));
+    assert!(end.findings > 0, "{end:?}");
+    let ran = quick.ran.load(std::sync::atomic::Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(quick.ran.load(std::sync::atomic::Ordering::Relaxed), ran, "nothing more is drawn");
+    local.stop().await.unwrap();
+    second.abort();
 }
 
 #[tokio::test]

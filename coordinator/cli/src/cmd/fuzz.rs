@@ -321,7 +321,7 @@ fn row(stream: &str, totals: &Totals) -> String {
     let (programs, executions) = done(totals);
     let broken = totals.findings.iter().filter(|f| f.rule != DIFFERENCE).count();
     let differences = totals.findings.len() - broken;
-    let broken = broken + unreduced(totals).count();
+    let broken = broken + under_way(totals).count();
     format!(
         "{stream:8} {}, {}, {}, {} between models",
         many(programs, "program"),
@@ -347,6 +347,7 @@ fn findings(totals: &Totals, listed: bool) -> String {
     let differences = all.iter().filter(|f| f.rule == DIFFERENCE).count();
     let mut out = match all.len() {
         0 if judged(&totals.status) == 0 => "findings: unknown, because no program was judged\n".to_owned(),
+        0 if totals.status.unverified > 0 => "findings: none recorded yet\n".to_owned(),
         0 => "findings: none\n".to_owned(),
         n => format!(
             "findings: {n}; {}, {} between models\n",
@@ -375,24 +376,30 @@ fn findings(totals: &Totals, listed: bool) -> String {
     if all.len() > SHOWN {
         let _ = writeln!(out, "  and {} more: moire findings list", all.len() - SHOWN);
     }
-    let unreduced: Vec<&Finding> = unreduced(totals).collect();
-    if !unreduced.is_empty() {
-        let _ = writeln!(out, "verified, but not reduced in time: {}", many(unreduced.len(), "broken rule"));
-    }
-    for f in unreduced.iter().take(SHOWN) {
-        out.push_str(&super::findings::show_finding(f));
+    let headings = [
+        (true, "verified and reduced, not recorded before earlier programs are judged"),
+        (false, "verified, but not reduced in time"),
+    ];
+    for (reduced, heading) in headings {
+        let some: Vec<&Finding> = under_way(totals).filter(|f| f.1 == reduced).map(|f| &f.0).collect();
+        if !some.is_empty() {
+            let _ = writeln!(out, "{heading}: {}", many(some.len(), "broken rule"));
+        }
+        for f in some.iter().take(SHOWN) {
+            out.push_str(&super::findings::show_finding(f));
+        }
     }
     out
 }
 
-/// Broken rules that were verified and not reduced in time.
-fn unreduced(totals: &Totals) -> impl Iterator<Item = &Finding> {
-    totals.unreduced.iter().filter(|f| f.rule != DIFFERENCE)
+/// Broken rules that were verified and are not recorded; with `true` those that are reduced.
+fn under_way(totals: &Totals) -> impl Iterator<Item = &(Finding, bool)> {
+    totals.under_way.iter().filter(|(f, _)| f.rule != DIFFERENCE)
 }
 
 /// Whether a finding is more than a difference between two versions of a model, which need not agree.
 fn code(totals: &Totals) -> u8 {
-    let broken = totals.findings.iter().chain(unreduced(totals)).any(|f| f.rule != DIFFERENCE);
+    let broken = under_way(totals).next().is_some() || totals.findings.iter().any(|f| f.rule != DIFFERENCE);
     let red = scores::of(&totals.status).iter().any(|s| s.grade == Grade::Alarm);
     let blind = judged(&totals.status) == 0;
     match (broken || red, totals.interrupted || totals.status.unverified > 0 || blind) {
