@@ -36,6 +36,8 @@ pub struct Settings {
     pub programs: Option<u64>,
     /// Time after which the run stops.
     pub time: Option<Duration>,
+    /// Time that claims have after that to be verified and reduced.
+    pub settling: Duration,
     /// Number of workers, of one thread each.
     pub workers: usize,
     /// Folder of the store.
@@ -275,11 +277,8 @@ async fn campaign(
     Ok(totals)
 }
 
-/// The least time that claims have to be verified after the time of a campaign.
-const VERIFY_LEAST: Duration = Duration::from_secs(20);
-
-/// Lets the claims of a campaign whose time is over be verified: for as long again as the campaign had, and at least for
-/// [`VERIFY_LEAST`]. The campaign stays paused, so that no other coordinator of the store takes it up unasked.
+/// Lets the claims of a campaign whose time is over be verified. The campaign stays paused, so that no other coordinator of the
+/// store takes it up unasked.
 async fn settle(
     local: &Local,
     settings: &Settings,
@@ -288,10 +287,9 @@ async fn settle(
     start: Instant,
     progress: &mut dyn FnMut(&Totals),
 ) -> Result<v1::CampaignStatus> {
-    let time = settings.time.unwrap_or_default().max(VERIFY_LEAST);
     let over = async {
         tokio::select! {
-            () = tokio::time::sleep(time) => {}
+            () = tokio::time::sleep(settings.settling) => {}
             _ = tokio::signal::ctrl_c() => {}
         }
     };
@@ -314,6 +312,7 @@ mod tests {
             models: vec![format!("ptx:Q1={n}"), "ptx-6.0".into()],
             programs: None,
             time: None,
+            settling: Duration::ZERO,
             workers: 1,
             store: PathBuf::new(),
             device: None,

@@ -44,6 +44,7 @@ pub(crate) fn run(args: &Campaign) -> Result<u8> {
                 models: Vec::new(),
                 programs: None,
                 time: Some(time),
+                settling: time,
                 workers: 1,
                 store: folder.clone(),
                 device: None,

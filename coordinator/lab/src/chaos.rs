@@ -150,6 +150,7 @@ impl Trial {
             models: Vec::new(),
             programs: Some(args.programs),
             time: None,
+            settling: Duration::ZERO,
             workers: 2,
             store: place("quiet"),
             device: None,

@@ -94,6 +94,7 @@ pub(crate) fn run(args: &Fleet) -> Result<u8> {
         models: args.models.clone(),
         programs: Some(args.programs),
         time: None,
+        settling: Duration::ZERO,
         workers: WORKERS,
         store: folder.join("quiet"),
         device: None,

@@ -56,6 +56,8 @@ pub(crate) struct Fuzz {
 
 /// Time of `moire fuzz` without limits, in seconds.
 const DEFAULT_SECONDS: u64 = 60;
+/// Least time that claims have to be verified after the time of a campaign.
+const SETTLING_LEAST: Duration = Duration::from_secs(20);
 /// Most findings shown in full.
 const SHOWN: usize = 10;
 
@@ -147,10 +149,11 @@ fn plans(args: &Fuzz) -> Result<Vec<Settings>> {
         None => all.map(|p| (p, p.about().share)).filter(|(_, share)| *share > 0).collect(),
     };
     let sum: u32 = shares.iter().map(|(_, share)| share).sum();
+    let settling = time.unwrap_or_default().max(SETTLING_LEAST);
     let part = |(profile, share): (Profile, u32)| {
         let programs = args.programs.map(|n| (n.saturating_mul(share.into()) / u64::from(sum)).max(1));
         let run = settings(args, profile, &engine, programs, time.map(|t| t * share / sum));
-        Ok(Settings { device: device.clone(), ..run? })
+        Ok(Settings { device: device.clone(), settling, ..run? })
     };
     shares.into_iter().map(part).collect()
 }
@@ -173,6 +176,7 @@ fn settings(
         models: args.models.clone(),
         programs,
         time,
+        settling: Duration::ZERO,
         workers: args
             .workers
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get)),

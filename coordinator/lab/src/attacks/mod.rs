@@ -130,6 +130,7 @@ fn settings(args: &Attacks, folder: &Path, number: u64) -> Settings {
         models: Vec::new(),
         programs: Some(args.programs),
         time: None,
+        settling: Duration::ZERO,
         workers: 2,
         store: folder.join(format!("quiet-{number}")),
         device: None,
