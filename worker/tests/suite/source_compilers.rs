@@ -28,25 +28,31 @@ P0 (gpu 0, cluster 0, cta 0) { store.relaxed.gpu x, 1; store.release.gpu y, 1; }
 P1 (gpu 0, cluster 1, cta 1) { r0 = load.acquire.gpu y; r1 = load.relaxed.gpu x; }
 ";
 
-/// The PTX of [`MESSAGE`]: the store of the flag and the load of the flag have these orders.
-fn ptx(store: &str, load: &str) -> String {
+/// Kernels with these bodies: `%rd1` and `%rd2` are the objects, the others up to `params` what the registers are stored to.
+fn module(params: usize, bodies: &[&str]) -> String {
     let head = ".version 8.6\n.target sm_90\n.address_size 64\n";
     let kernel = |t: usize, body: &str| {
         let name = format!("moire_0_{t}_");
-        let params: Vec<String> = (0..4).map(|n| format!("\t.param .u64 {name}_param_{n}")).collect();
+        let declared: Vec<String> = (0..params).map(|n| format!("\t.param .u64 {name}_param_{n}")).collect();
         let loads: String =
-            (0..4).map(|n| format!("\tld.param.u64 %rd{}, [{name}_param_{n}];\n", n + 1)).collect();
+            (0..params).map(|n| format!("\tld.param.u64 %rd{}, [{name}_param_{n}];\n", n + 1)).collect();
         format!(
-            ".visible .entry {name}(\n{}\n)\n{{\n\t.reg .b32 %r<4>;\n\t.reg .b64 %rd<5>;\n{loads}{body}\tret;\n}}\n",
-            params.join(",\n")
+            ".visible .entry {name}(\n{}\n)\n{{\n\t.reg .b32 %r<4>;\n\t.reg .b64 %rd<9>;\n{loads}{body}\tret;\n}}\n",
+            declared.join(",\n")
         )
     };
+    let kernels: String = bodies.iter().enumerate().map(|(t, body)| kernel(t, body)).collect();
+    format!("{head}{kernels}")
+}
+
+/// The PTX of [`MESSAGE`]: the store of the flag and the load of the flag have these orders.
+fn ptx(store: &str, load: &str) -> String {
     let first = format!("\tst.relaxed.gpu.global.b32 [%rd1], 1;\n\tst.{store}.global.b32 [%rd2], 1;\n");
     let second = format!(
         "\tld.{load}.global.b32 %r1, [%rd2];\n\tld.relaxed.gpu.global.b32 %r2, [%rd1];\n\
          \tst.global.b32 [%rd3], %r1;\n\tst.global.b32 [%rd4], %r2;\n"
     );
-    format!("{head}{}{}", kernel(0, &first), kernel(1, &second))
+    module(4, &[&first, &second])
 }
 
 /// A stand-in for `llc` of a release: it does `action` where the real one would write `module.ptx`.
@@ -73,8 +79,12 @@ fn run(oracles: &Oracles, oracle: &str, source: Source) -> ItemReport {
 }
 
 fn claims(compilers: &[Compiler], oracle: &str) -> Vec<Claim> {
+    claims_of(MESSAGE, compilers, oracle)
+}
+
+fn claims_of(text: &str, compilers: &[Compiler], oracle: &str) -> Vec<Claim> {
     let oracles = Oracles::with_source_compilers(compilers);
-    let report = run(&oracles, oracle, Source::Text(MESSAGE.into()));
+    let report = run(&oracles, oracle, Source::Text(text.into()));
     assert!(report.abstentions.is_empty(), "{report:#?}");
     for claim in &report.claims {
         assert_eq!(oracles.verify(claim, &Cancel::new()), Verification::Confirmed, "{claim:#?}");
@@ -105,6 +115,52 @@ fn each_weakening_of_a_mapping_is_found_in_its_class() {
     assert_eq!(class("release.cta", "acquire.gpu"), subset(&["scope-lost", "st"]));
     assert_eq!(class("release.gpu", "acquire.cta"), subset(&["scope-lost", "ld"]));
     assert_eq!(class("weak", "acquire.gpu")[0].2, [["weak-access"]]);
+}
+
+/// No order and no scope alone gives back what is lost here.
+#[test]
+fn what_needs_several_repairs_has_a_class() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let class = |release: u32, text: &str, params: usize, bodies: &[&str]| {
+        let gives = gives(folder.path(), release, &module(params, bodies));
+        let found = claims_of(text, &[gives], LLVM_SOURCES.name);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        found[0].axioms.concat()
+    };
+    let loads = "fence.sc.gpu; ld.acquire.gpu.global.b32 %r1, [%rd1]; fence.sc.gpu; ld.acquire.gpu.global.b32 %r2, [%rd2];\n\
+                 st.global.b32 [%rd3], %r1; st.global.b32 [%rd4], %r2;\n";
+    let exchange = "fence.sc.gpu; st.release.gpu.global.b32 [%rd2], 1; atom.global.exch.b32 %r1, [%rd1], 0;\n\
+                    st.global.b32 [%rd5], %r1;\n";
+    let many_fences = "source \"fences\"
+.global .b32 x, y;
+P0 (gpu 0, cluster 0, cta 0) { r0 = load.seq_cst.gpu x; r1 = load.seq_cst.gpu y; }
+P1 (gpu 0, cluster 0, cta 0) { store.seq_cst.gpu x, 1; }
+P2 (gpu 0, cluster 0, cta 0) { store.seq_cst.gpu y, 1; r0 = exch.seq_cst.gpu x, 0; }
+";
+    let store = "fence.sc.gpu; st.release.gpu.global.b32 [%rd1], 1;\n";
+    assert_eq!(class(20, many_fences, 5, &[loads, store, exchange]), ["order-lost", "seq_cst"]);
+    let far = "source \"far\"
+.global .b32 x, y;
+P0 (gpu 0, cluster 0, cta 0) { store.seq_cst.sys x, 1; r0 = load.seq_cst.sys y; }
+P1 (gpu 1, cluster 1, cta 1) { store.seq_cst.sys y, 1; r0 = exch.seq_cst.sys x, 0; }
+";
+    let load = "fence.sc.sys; st.release.sys.global.b32 [%rd1], 1; fence.sc.sys; ld.acquire.sys.global.b32 %r1, [%rd2];\n\
+                st.global.b32 [%rd3], %r1;\n";
+    let near = "fence.sc.sys; st.release.sys.global.b32 [%rd2], 1; atom.global.exch.b32 %r1, [%rd1], 0;\n\
+                st.global.b32 [%rd4], %r1;\n";
+    assert_eq!(class(21, far, 4, &[load, near]), ["order-lost", "seq_cst"]);
+    let twice = "source \"twice\"
+.global .b32 x, y;
+P0 (gpu 0, cluster 0, cta 0) { r0 = exch.acquire.sys x, 0; r1 = load.relaxed.gpu y; }
+P1 (gpu 0, cluster 0, cta 0) { store.relaxed.gpu y, 1; exch.acq_rel.sys x, 1; }
+P2 (gpu 1, cluster 1, cta 1) { r0 = exch.relaxed.sys x, 0; exch.relaxed.sys x, 1; }
+";
+    let reader = "atom.global.exch.b32 %r1, [%rd1], 0; ld.volatile.global.u32 %r2, [%rd2];\n\
+                  st.global.b32 [%rd3], %r1; st.global.b32 [%rd4], %r2;\n";
+    let writer = "st.volatile.global.u32 [%rd2], 1; atom.global.exch.b32 %r1, [%rd1], 1;\n";
+    let other =
+        "atom.global.exch.b32 %r1, [%rd1], 0; st.volatile.global.u32 [%rd1], 1; st.global.b32 [%rd5], %r1;\n";
+    assert_eq!(class(22, twice, 5, &[reader, writer, other]), ["update-lost"]);
 }
 
 #[test]

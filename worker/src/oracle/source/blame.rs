@@ -131,11 +131,14 @@ fn beyond(asked: &Asked<'_>) -> Vec<String> {
     if !weak_on_atomic(asked).is_empty() && agrees(asked, &strong(asked), false) {
         return vec![WEAK.to_owned()];
     }
-    if agrees(asked, &fenced(&asked.compiled.program), false) {
+    let orders = |program: &Program| agrees(asked, &fenced(program), false);
+    let weak = !weak_on_atomic(asked).is_empty();
+    // A `seq_cst` operation may have lost its scope, too.
+    if orders(&asked.compiled.program) || !weak && orders(&strong(asked)) {
         let what = if lacks_fences(asked) { "fence" } else { "seq_cst" };
         return vec!["order-lost".to_owned(), what.to_owned()];
     }
-    if weak_on_atomic(asked).is_empty() { unexplained(asked, "value") } else { vec![WEAK.to_owned()] }
+    if weak { vec![WEAK.to_owned()] } else { unexplained(asked, "value") }
 }
 
 /// What was lost, and the kinds of instructions that are to blame. With `whole` races have to be gone, too.
@@ -168,16 +171,15 @@ fn lost(asked: &Asked<'_>, whole: bool) -> Option<Vec<String>> {
     Some(vec![word.to_owned(), kind.to_owned()])
 }
 
-/// Whether a thread updates an object in the program, and only loads or stores it in the PTX.
+/// Whether a thread has fewer updates of an object in the PTX than in the program.
 fn loses_update(asked: &Asked<'_>) -> bool {
     let updates =
         |step: &Step| matches!(step, Step::Update(_) | Step::Cas(_)).then(|| step.object()).flatten();
     asked.source.threads.iter().zip(&asked.compiled.program.threads).any(|(source, thread)| {
-        let kept = |o: usize| {
-            let is = |i: &Instr| matches!(i.op, Op::Rmw { .. }) && object(asked, &i.op) == Some(o);
-            thread.body.iter().any(is)
-        };
-        source.steps().into_iter().filter_map(updates).any(|o| !kept(o))
+        let wanted: Vec<usize> = source.steps().into_iter().filter_map(updates).collect();
+        let is = |o: usize, i: &Instr| matches!(i.op, Op::Rmw { .. }) && object(asked, &i.op) == Some(o);
+        let kept = |o: usize| thread.body.iter().filter(|i| is(o, i)).count();
+        wanted.iter().any(|o| kept(*o) < wanted.iter().filter(|w| *w == o).count())
     })
 }
 
@@ -230,7 +232,8 @@ fn places(program: &Program) -> Vec<(usize, usize)> {
     program.threads.iter().enumerate().flat_map(of).collect()
 }
 
-/// The program with the widest `fence.sc` before each instruction that orders anything.
+/// The program with the widest `fence.sc` before each access that orders anything. Orders of fences are many, so a fence that
+/// is there is widened.
 fn fenced(program: &Program) -> Program {
     let mut out = program.clone();
     for thread in &mut out.threads {
@@ -238,8 +241,11 @@ fn fenced(program: &Program) -> Program {
         let mut body = Vec::new();
         for (n, instr) in thread.body.drain(..).enumerate() {
             at[n] = body.len();
-            if !mnemonic(&instr.op).is_empty() {
-                body.push(Instr::new(Op::Fence { order: FenceOrder::Sc, scope: Scope::Sys }));
+            let widest = Op::Fence { order: FenceOrder::Sc, scope: Scope::Sys };
+            match body.last_mut().map(|before: &mut Instr| &mut before.op) {
+                _ if mnemonic(&instr.op).is_empty() || matches!(instr.op, Op::Fence { .. }) => {}
+                Some(before @ Op::Fence { .. }) => *before = widest,
+                Some(_) | None => body.push(Instr::new(widest)),
             }
             body.push(instr);
         }
