@@ -65,15 +65,17 @@ pub(crate) enum Findings {
     },
 }
 
+/// What is wrong, or what decides between the sides.
+fn why(f: &Finding) -> Option<String> {
+    let axioms: Vec<String> = f.axioms.iter().map(|set| set.join(" + ")).collect();
+    let decided = || (!axioms.is_empty()).then(|| format!("decided by {}", axioms.join(" or ")));
+    mistaken(&f.oracle, &f.axioms).or_else(decided)
+}
+
 /// A finding as text: the sides that disagree, the axioms, the program, the line that replays it.
 pub(crate) fn show_finding(f: &Finding) -> String {
     let models: Vec<String> = f.models.iter().map(|m| claim::side(m).spec()).collect();
-    let axioms: Vec<String> = f.axioms.iter().map(|set| set.join(" + ")).collect();
-    let why = match mistaken(&f.oracle, &f.axioms) {
-        Some(title) => format!(", {title}"),
-        None if axioms.is_empty() => String::new(),
-        None => format!(", decided by {}", axioms.join(" or ")),
-    };
+    let why = why(f).map_or_else(String::new, |why| format!(", {why}"));
     let allowed = f.allowed().map(|said| format!("    {said}\n")).unwrap_or_default();
     let lines = f.reduced.lines().filter(|l| !l.trim().is_empty());
     let program: String = lines.map(|l| format!("    {l}\n")).collect();
@@ -161,7 +163,8 @@ pub(crate) fn run(args: &Findings) -> Result<u8> {
         Findings::List { at } => FindingSource::of(at)?.each(|f| {
             let models: Vec<&str> = f.models.iter().map(|m| m.name.as_str()).collect();
             let (id, state, models) = (f.id.short(), f.state.words(), models.join("/"));
-            println!("{id} {state:10} {:12} {:10} {models:16} {}", f.oracle, f.rule, f.count);
+            let (times, why) = (format!("{}x", f.count), why(f).unwrap_or_default());
+            println!("{id} {state:10} {:12} {:10} {models:20} {times:>6} {why}", f.oracle, f.rule);
         })?,
         Findings::Show { id, at } => {
             let f = FindingSource::of(at)?.named(id)?;
