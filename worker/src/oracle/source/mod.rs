@@ -238,7 +238,6 @@ impl Sources {
         };
         let ptx = joined(&each)?;
         case.report.program = *blake3::hash(canon::text(&source).as_bytes()).as_bytes();
-        let models = case.context.models;
         let found =
             judge::judge(&source, &ptx, self.desk(case.context)).map_err(|why| why.at(self.about.name));
         case.context.cancel.tick();
@@ -250,7 +249,11 @@ impl Sources {
             return Ok(None);
         }
         case.report.engines.push(row(&name(cells), &found.verdict));
-        Ok(self.claim(&found, cells, models))
+        let mut claim = self.claim(&found, cells);
+        if let (Some(claim), Origin::Text(_)) = (&mut claim, &case.item.source) {
+            claim.witness = witness(&found, case.context.models).unwrap_or_default();
+        }
+        Ok(claim)
     }
 
     /// The program of an item, its PTX, and a form of which the compiler died before.
@@ -341,30 +344,32 @@ impl Sources {
         .without(now.as_ref().err())
     }
 
-    fn claim(&self, found: &Found, cells: &[Cell], models: &Models) -> Option<Claim> {
+    /// The claim that a rule is broken, without a witness.
+    fn claim(&self, found: &Found, cells: &[Cell]) -> Option<Claim> {
         let judged = &found.verdict.judged;
-        let direction = judged.direction()?;
         let names = cells.iter().map(ToString::to_string);
         let sides: Vec<String> =
             [judge::SOURCE.to_owned()].into_iter().chain(names).chain([judge::PTX.to_owned()]).collect();
-        let witness = judged.outcome().and_then(|outcome| {
-            let model = models.get(judge::PTX).ok()?;
-            let compiled = found.verdict.compiled.as_ref()?;
-            let graph = answer::witness(&compiled.program, judge::PTX, &model, outcome)?;
-            let mut graph: serde_json::Value = serde_json::from_str(&graph).ok()?;
-            graph["outcome"] = compiled.state(&found.source, &outcome.memory).shown(&found.source).into();
-            Some(graph.to_string())
-        });
         Some(Claim {
             oracle: self.about.name.into(),
-            direction,
+            direction: judged.direction()?,
             models: sides.iter().map(|s| Side::of(s)).collect(),
             verdict: judged.word().into(),
             program: written(&found.source, cells, &found.ptx),
-            witness: witness.unwrap_or_default(),
+            witness: String::new(),
             axioms: found.verdict.class.iter().map(|c| vec![c.clone()]).collect(),
         })
     }
+}
+
+/// The execution of the PTX that breaks the rule. It takes another exploration, so only claims that are looked at have one.
+fn witness(found: &Found, models: &Models) -> Option<String> {
+    let model = models.get(judge::PTX).ok()?;
+    let (outcome, compiled) = (found.verdict.judged.outcome()?, found.verdict.compiled.as_ref()?);
+    let graph = answer::witness(&compiled.program, judge::PTX, &model, outcome)?;
+    let mut graph: serde_json::Value = serde_json::from_str(&graph).ok()?;
+    graph["outcome"] = compiled.state(&found.source, &outcome.memory).shown(&found.source).into();
+    Some(graph.to_string())
 }
 
 /// What the names in a printed program stand for.
@@ -502,8 +507,9 @@ impl refine::Sources for Sources {
         context: Context<'a>,
     ) -> Result<refine::Again<'a>, Abstention> {
         let cells = named_cells(claim)?;
-        let (all, models): (Vec<&Source>, _) = (sources.iter().collect(), context.models);
-        let compiled = self.each(&cells, &all, context)?;
+        // Of many candidates none is looked at.
+        let alone = sources.len() == 1;
+        let compiled = self.each(&cells, &sources.iter().collect::<Vec<_>>(), context)?;
         let again = move |(source, each): (Source, Each)| {
             if claim.verdict == CRASH {
                 return match each {
@@ -516,10 +522,16 @@ impl refine::Sources for Sources {
             let ptx = joined(&each)?;
             let verdict = judge::judge(&source, &ptx, self.desk(context))?;
             let found = Found { source, ptx: ptx.to_vec(), verdict };
-            let claimed = self.claim(&found, &cells, models).filter(|new| same(new, claim));
-            let alone =
-                claimed.is_some() && self.mixes() && self.wrong_alone(&found.source, &each, context)?;
-            Ok(claimed.filter(|_| !alone))
+            let Some(mut claimed) = self.claim(&found, &cells).filter(|new| same(new, claim)) else {
+                return Ok(None);
+            };
+            if self.mixes() && self.wrong_alone(&found.source, &each, context)? {
+                return Ok(None);
+            }
+            if alone {
+                claimed.witness = witness(&found, context.models).unwrap_or_default();
+            }
+            Ok(Some(claimed))
         };
         Ok(Box::new(sources.into_iter().zip(compiled).map(again)))
     }
