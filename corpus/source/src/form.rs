@@ -66,6 +66,14 @@ pub fn plainer(form_of: &Source) -> Forms {
     out
 }
 
+/// The forms that stand in its place where it is refused, one after the other ([`settled`]).
+pub fn stand_ins(form_of: &Source) -> Forms {
+    let step = |source: &Source| source.threads.first()?.body.first().cloned();
+    let next = |(_, source): &(String, Source)| form(source, &weaker(source, &step(source)?)?);
+    let first = step(form_of).and_then(|step| form(form_of, &weaker(form_of, &step)?));
+    std::iter::successors(first, next).collect()
+}
+
 /// The form of a one-step program with the usual scope, space and width, but for the one that it keeps.
 fn usual(form_of: &Source, keeps: &str) -> Option<(String, Source)> {
     let mut source = form_of.clone();

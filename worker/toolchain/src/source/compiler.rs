@@ -74,6 +74,11 @@ impl Kind {
         self != Kind::Triton
     }
 
+    /// Whether it names all that it refuses of a text, and not the first alone.
+    pub fn names_all(self) -> bool {
+        matches!(self, Kind::Nvcc | Kind::Triton)
+    }
+
     /// The most programs of one text.
     pub fn most(self) -> usize {
         // It takes a tenth of a second a kernel.

@@ -8,14 +8,14 @@
 use super::{Compiler, Options, batch};
 use crate::failure::Failure;
 use moire_source::Source;
-use moire_source::form::{Forms, plainer};
+use moire_source::form::{Forms, plainer, stand_ins};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Most forms of one text.
+/// Most forms of one text, where the compiler names the first that it refuses.
 const TOGETHER: usize = 64;
 /// Most bytes of a kept table that are read.
 const MOST: u64 = 16 << 20;
@@ -49,19 +49,20 @@ impl Table {
     pub fn refused(&mut self, forms: &Forms, beat: &dyn Fn()) -> BTreeSet<String> {
         let unknown = |table: &Table, (_, one): &(String, Source)| !table.rows.contains_key(&table.key(one));
         let new: Forms = forms.clone().into_iter().filter(|form| unknown(self, form)).collect();
-        // The plainest first: a compiler that refuses a text says so of one form of it.
+        let names_all = self.compiler.kind().names_all();
+        // The plainest first: a compiler that refuses a text says so of one form of it. One that names all is asked once.
+        let later = new.values().filter(|_| names_all).flat_map(stand_ins);
+        let wanted: Forms = later.chain(new.clone()).collect();
         let mut all: BTreeMap<usize, Forms> = BTreeMap::new();
-        for (name, one) in new.values().flat_map(plainer).chain(new.clone()) {
-            all.entry(plainer(&one).len()).or_default().insert(name, one);
+        for (name, one) in wanted.values().flat_map(plainer).chain(wanted.clone()) {
+            let level = if names_all { 0 } else { plainer(&one).len() };
+            all.entry(level).or_default().insert(name, one);
         }
         for some in all.into_values() {
-            let mut open: Forms = some.into_iter().filter(|form| unknown(self, form)).collect();
-            open.retain(|name, one| {
-                let words = plainer(one).values().find_map(|like| self.words(like));
-                let row = words.map(|words| (name.clone(), Some(words)));
-                row.map(|row| self.rows.insert(self.key(one), row)).is_none()
-            });
+            let mut open: Forms = some.clone().into_iter().filter(|form| unknown(self, form)).collect();
+            open.retain(|name, one| !self.inherits(name, one));
             self.ask(&open, beat);
+            some.iter().for_each(|(name, one)| _ = self.inherits(name, one));
         }
         if !new.is_empty() {
             self.keep();
@@ -69,12 +70,20 @@ impl Table {
         forms.iter().filter(|(_, one)| self.words(one).is_some()).map(|(name, _)| name.clone()).collect()
     }
 
+    /// Notes that a form is refused because a plainer one is. False: none is, as far as is known.
+    fn inherits(&mut self, name: &str, one: &Source) -> bool {
+        let words = plainer(one).values().find_map(|like| self.words(like));
+        let row = words.filter(|_| self.words(one).is_none()).map(|words| (name.to_owned(), Some(words)));
+        row.map(|row| self.rows.insert(self.key(one), row)).is_some()
+    }
+
     /// Asks the compiler about forms.
     fn ask(&mut self, forms: &Forms, beat: &dyn Fn()) {
         let all: Vec<(&String, &Source)> = forms.iter().collect();
-        for some in all.chunks(TOGETHER) {
+        let together = if self.compiler.kind().names_all() { 4 * TOGETHER } else { TOGETHER };
+        for some in all.chunks(together) {
             let programs: Vec<&Source> = some.iter().map(|(_, one)| *one).collect();
-            let answers = batch::compile(&self.compiler, &programs, &self.options, TOGETHER, beat);
+            let answers = batch::compile(&self.compiler, &programs, &self.options, together, beat);
             for ((name, one), answer) in some.iter().zip(answers) {
                 let refusal = match answer.as_ref().map_err(AsRef::as_ref) {
                     Ok(_) => None,
