@@ -7,6 +7,7 @@
 //! reduced, so the first of every class comes before the second of any, and the findings do not depend on the order of
 //! answers. An item with claims is ready together with its findings, in item order, so an interrupted one runs again.
 
+use crate::finding::claim_of;
 use crate::lease::{CampaignSpec, Source};
 use crate::stored::{List, NAMES_BYTES_MAX, Names};
 use crate::{CLASS_MAX, HELD_MAX, LEASE_ITEMS};
@@ -403,6 +404,11 @@ pub(crate) fn class(claim: &v1::Claim) -> String {
     let axioms: BTreeSet<BTreeSet<&String>> = claim.axioms.iter().map(|a| a.names.iter().collect()).collect();
     let key = (&claim.oracle, &claim.direction, &claim.verdict, models, axioms);
     format!("{CLASS_PREFIX}{}/{}", claim.oracle, Hash(hash(&key)).short())
+}
+
+/// The class of the claims that became a finding, as a campaign counts them.
+pub fn class_of(found: &Finding) -> String {
+    class(&claim_of(found))
 }
 
 #[cfg(test)]

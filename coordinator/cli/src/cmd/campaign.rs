@@ -1,5 +1,6 @@
 //! `moire campaign`: the campaigns of a running coordinator, or of a store on this machine.
 
+use super::findings::why;
 use crate::remote::{Remote, StoreOrRemote};
 use crate::samples;
 use anyhow::{Result, bail};
@@ -9,8 +10,8 @@ use moire_console::stored;
 use moire_console::streams::StreamName;
 use moire_console::{campaign, exit};
 use moire_coordinator::v1::CampaignPhase;
-use moire_coordinator::{CLASS_PREFIX, digest_words, judged, many, v1};
-use moire_corpus::CampaignState;
+use moire_coordinator::{CLASS_PREFIX, class_of, digest_words, judged, many, v1};
+use moire_corpus::{CampaignState, Finding};
 use moire_generate::Profile;
 use moire_worker::job::Engine;
 use moire_worker::link::Link;
@@ -110,16 +111,19 @@ pub(crate) fn run(args: &Campaigns) -> Result<u8> {
             let abstentions = n.abstentions.clone();
             let status = v1::CampaignStatus { programs: p.done(), abstentions, ..Default::default() };
             blind = ended && status.programs > 0 && judged(&status) == 0;
+            let findings = store.findings().collect::<Result<Vec<Finding>, _>>()?;
             for (reason, n) in &n.abstentions {
                 match reason.strip_prefix(CLASS_PREFIX) {
                     Some(class) => {
-                        println!("  claimed   {n:8}  {}", class.split('/').next().unwrap_or(class))
+                        let oracle = class.split('/').next().unwrap_or(class);
+                        let found = findings.iter().find(|f| class_of(f) == *reason);
+                        let why = found.map(|f| format!("{} {}", f.id.short(), why(f).unwrap_or_default()));
+                        println!("  claimed   {n:8}  {oracle} {}", why.unwrap_or_default());
                     }
                     None => println!("  abstained {n:8}  {reason}"),
                 }
             }
-            for found in store.findings() {
-                let found = found?;
+            for found in findings {
                 let sampled = samples::of(&found).filter(|_| found.campaign == c.name);
                 sampled.iter().for_each(|s| println!("  {} {}", found.id.short(), samples::line(s)));
             }

@@ -66,7 +66,7 @@ pub(crate) enum Findings {
 }
 
 /// What is wrong, or what decides between the sides.
-fn why(f: &Finding) -> Option<String> {
+pub(crate) fn why(f: &Finding) -> Option<String> {
     let axioms: Vec<String> = f.axioms.iter().map(|set| set.join(" + ")).collect();
     let decided = || (!axioms.is_empty()).then(|| format!("decided by {}", axioms.join(" or ")));
     mistaken(&f.oracle, &f.axioms).or_else(decided)
