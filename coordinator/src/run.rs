@@ -399,10 +399,13 @@ fn is_one_bug(claim: &v1::Claim) -> bool {
 
 /// The class of a claim.
 pub(crate) fn class(claim: &v1::Claim) -> String {
-    let models = claim.models.iter().filter(|_| !is_one_bug(claim));
+    // How and in which models one bug shows is no other bug.
+    let shown = !is_one_bug(claim);
+    let models = claim.models.iter().filter(|_| shown);
     let models = models.map(|m| (&m.name, &m.variants)).collect::<Vec<_>>();
     let axioms: BTreeSet<BTreeSet<&String>> = claim.axioms.iter().map(|a| a.names.iter().collect()).collect();
-    let key = (&claim.oracle, &claim.direction, &claim.verdict, models, axioms);
+    let word = |word: &String| if shown { word.clone() } else { String::new() };
+    let key = (&claim.oracle, &word(&claim.direction), &word(&claim.verdict), models, axioms);
     format!("{CLASS_PREFIX}{}/{}", claim.oracle, Hash(hash(&key)).short())
 }
 
@@ -475,12 +478,13 @@ mod tests {
         let campaign = Campaign { name: "c".into(), state: CampaignState::Running, ..Campaign::default() };
         let mut run = CampaignRun::new(campaign, Progress::default());
         for item in 0..2 {
-            let claims = vec![lost("llvm:release=15"), lost("llvm:release=19")];
+            let race = v1::Claim { direction: "property".into(), ..lost("llvm:release=19") };
+            let claims = vec![lost("llvm:release=15"), race];
             let result = v1::ItemResult { item, claims, ..v1::ItemResult::default() };
             assert!(run.reported(result, Source::Stream(WorkerId(1)), false));
         }
         let admitted = run.admit(false);
-        assert_eq!(admitted.len(), 1, "both releases show one bug");
+        assert_eq!(admitted.len(), 1, "both releases show one bug, each in its way");
         run.confirmed(0, &admitted[0].class, Finding::default());
         assert_eq!(run.under_way().count(), 1);
         assert!(run.admit(false).is_empty(), "the others are counted");
