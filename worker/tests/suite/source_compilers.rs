@@ -163,6 +163,24 @@ P2 (gpu 1, cluster 1, cta 1) { r0 = exch.relaxed.sys x, 0; exch.relaxed.sys x, 1
     assert_eq!(class(22, twice, 5, &[reader, writer, other]), ["update-lost"]);
 }
 
+/// A load that was asked to be relaxed is not to blame, although an acquire of the thread reads the same object, too.
+#[test]
+fn an_access_is_given_what_was_asked_of_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "source \"ld\"
+.global .b32 x, y;
+P0 (gpu 0, cluster 0, cta 0) { r0 = exch.release.gpu x, 0; r1 = add.acquire.gpu y, 0; store.relaxed.gpu x, 1; }
+P1 (gpu 0, cluster 0, cta 0) { r0 = load.relaxed.gpu x; exch.release.gpu y, 1; r1 = exch.acquire.gpu x, 0; }
+";
+    let first = "atom.global.exch.b32 %r1, [%rd1], 0; atom.global.add.u32 %r2, [%rd2], 0; st.volatile.global.u32 [%rd1], 1;\n\
+                 st.global.u32 [%rd3], %r1; st.global.u32 [%rd4], %r2;\n";
+    let second = "ld.volatile.global.u32 %r1, [%rd1]; atom.global.exch.b32 %r2, [%rd2], 1; atom.global.exch.b32 %r3, [%rd1], 0;\n\
+                  st.global.u32 [%rd5], %r1; st.global.u32 [%rd6], %r3;\n";
+    let found = claims_of(text, &[gives(folder.path(), 20, &module(6, &[first, second]))], LLVM_SOURCES.name);
+    let classes: Vec<Vec<String>> = found.iter().map(|claim| claim.axioms.concat()).collect();
+    assert!(classes.len() == 1 && classes[0][0] == "order-lost" && classes[0][1] != "ld", "{classes:?}");
+}
+
 #[test]
 fn a_claim_names_the_release_and_shows_the_ptx_and_the_outcome() {
     let folder = tempfile::tempdir().expect("a folder");

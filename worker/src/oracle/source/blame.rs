@@ -73,17 +73,25 @@ impl Need {
     }
 }
 
-/// What the program asks of an instruction of a thread: of its accesses to the object, or of its fences and what has a
-/// `fence.sc` in front.
-fn need(asked: &Asked<'_>, thread: usize, op: &Op) -> Option<Need> {
+/// What the program asks of an instruction of a thread: of the access that it is, where the PTX has as many accesses to the object
+/// as the program; else of all of them; of its fences and what has a `fence.sc` in front.
+fn need(asked: &Asked<'_>, (thread, at): (usize, usize)) -> Option<Need> {
+    let body = &asked.compiled.program.threads[thread].body;
+    let (op, steps) = (&body[at].op, steps(asked, thread));
     let object = object(asked, op);
-    let steps = steps(asked, thread);
     let fence = matches!(op, Op::Fence { .. });
     let of = |step: &&Step| {
         let fences = matches!(step, Step::Fence { .. }) || Need::of(step).is_some_and(|need| need.sc);
         if fence { fences } else { object.is_some() && step.object() == object }
     };
-    steps.into_iter().filter(of).filter_map(Need::of).reduce(Need::and)
+    let own: Vec<&Step> = steps.into_iter().filter(of).collect();
+    let same = (0..body.len()).filter(|n| object.is_some() && self::object(asked, &body[*n].op) == object);
+    let same: Vec<usize> = same.collect();
+    let place = same.iter().position(|n| *n == at).filter(|_| same.len() == own.len());
+    match place.and_then(|n| own.get(n)) {
+        Some(step) => Need::of(step),
+        None => own.into_iter().filter_map(Need::of).reduce(Need::and),
+    }
 }
 
 /// What a thread of the PTX does in the program.
@@ -263,9 +271,8 @@ fn fenced(program: &Program) -> Program {
 fn suffices(asked: &Asked<'_>, places: &[(usize, usize)], gift: Gift, whole: bool) -> bool {
     let mut stronger = asked.compiled.program.clone();
     for (t, at) in places {
-        let op = &mut stronger.threads[*t].body[*at].op;
-        if let Some(need) = need(asked, *t, op) {
-            strengthen(op, gift, need);
+        if let Some(need) = need(asked, (*t, *at)) {
+            strengthen(&mut stronger.threads[*t].body[*at].op, gift, need);
         }
     }
     agrees(asked, &stronger, whole)
@@ -288,9 +295,8 @@ fn strong(asked: &Asked<'_>) -> Program {
         }
     }
     for (t, at) in places(&out) {
-        let op = &mut out.threads[t].body[at].op;
-        if let Some(need) = need(asked, t, op) {
-            strengthen(op, Gift::Order, need);
+        if let Some(need) = need(asked, (t, at)) {
+            strengthen(&mut out.threads[t].body[at].op, Gift::Order, need);
         }
     }
     out
