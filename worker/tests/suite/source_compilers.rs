@@ -37,7 +37,7 @@ fn module(params: usize, bodies: &[&str]) -> String {
         let loads: String =
             (0..params).map(|n| format!("\tld.param.u64 %rd{}, [{name}_param_{n}];\n", n + 1)).collect();
         format!(
-            ".visible .entry {name}(\n{}\n)\n{{\n\t.reg .b32 %r<4>;\n\t.reg .b64 %rd<9>;\n{loads}{body}\tret;\n}}\n",
+            ".visible .entry {name}(\n{}\n)\n{{\n\t.reg .pred %p<2>;\n\t.reg .b32 %r<4>;\n\t.reg .b64 %rd<9>;\n{loads}{body}\tret;\n}}\n",
             declared.join(",\n")
         )
     };
@@ -161,6 +161,26 @@ P2 (gpu 1, cluster 1, cta 1) { r0 = exch.relaxed.sys x, 0; exch.relaxed.sys x, 1
     let other =
         "atom.global.exch.b32 %r1, [%rd1], 0; st.volatile.global.u32 [%rd1], 1; st.global.b32 [%rd5], %r1;\n";
     assert_eq!(class(22, twice, 5, &[reader, writer, other]), ["update-lost"]);
+}
+
+/// A load that only one arm of a branch needs is made early: it races, and nobody sees what it reads. An early store is seen.
+#[test]
+fn a_load_may_be_made_early_and_a_store_may_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "source \"early\"
+.global .b32 x, y;
+P0 (gpu 0, cluster 0, cta 0) { r0 = load.plain x; if r0 == 1 { r1 = load.plain y; } }
+P1 (gpu 0, cluster 0, cta 0) { store.plain y, 2; }
+";
+    let store = "st.global.b32 [%rd2], 2;\n";
+    let load = "ld.global.b32 %r1, [%rd1]; setp.eq.b32 %p1, %r1, 1; ld.global.b32 %r2, [%rd2]; selp.b32 %r3, %r2, 0, %p1;\n\
+                st.global.b32 [%rd3], %r1; st.global.b32 [%rd4], %r3;\n";
+    let early = |release, first: &str| {
+        claims_of(text, &[gives(folder.path(), release, &module(4, &[first, store]))], LLVM_SOURCES.name)
+    };
+    assert_eq!(early(20, load), []);
+    let again = load.replace("selp.b32", "st.global.b32 [%rd2], %r2; selp.b32");
+    assert_eq!(early(21, &again).len(), 1, "the store of the other thread may be undone");
 }
 
 /// A load that was asked to be relaxed is not to blame, although an acquire of the thread reads the same object, too.

@@ -37,6 +37,9 @@ const BARRIER: &str = "barrier-lost";
 /// The class of code that updates what the program only loads.
 const WRITTEN: &str = "load-updates";
 
+/// The class of a race that nothing explains: all that the program asks for is there.
+pub(super) const RACE: &str = "race";
+
 /// What a program asks of the accesses of a thread to an object, or of its fences, together.
 #[derive(Clone, Copy, Debug)]
 struct Need {
@@ -120,20 +123,21 @@ pub(super) fn class(asked: &Asked<'_>, judged: &Judged) -> Vec<String> {
         Judged::Undefined => vec![MIXED.to_owned()],
         Judged::Race if !weak_on_atomic(asked).is_empty() => vec![WEAK.to_owned()],
         Judged::Race if writes_what_is_read(asked) => vec![WRITTEN.to_owned()],
-        Judged::Race => lost(asked, true).unwrap_or_else(|| unexplained(asked, "race")),
+        Judged::Race => lost(asked, true).unwrap_or_else(|| unexplained(asked, RACE)),
         Judged::Racy | Judged::Agrees(_) | Judged::Contested(..) | Judged::Progress(_) => Vec::new(),
     }
 }
 
 fn beyond(asked: &Asked<'_>) -> Vec<String> {
-    if let Some(lost) = lost(asked, false) {
+    // Accesses of two sizes order nothing, so a `fence.sc` would seem to be what is missing.
+    let mixes = mixes_sizes(&asked.compiled.program);
+    if let Some(lost) = lost(asked, false).filter(|lost| !mixes || lost.last().is_none_or(|l| l != "fence")) {
         return lost;
     }
     if loses_update(asked) {
         return vec![UPDATE.to_owned()];
     }
-    // Accesses of two sizes order nothing, so a `fence.sc` before each would seem to be what is missing.
-    if mixes_sizes(&asked.compiled.program) {
+    if mixes {
         return vec![MIXED.to_owned()];
     }
     if !weak_on_atomic(asked).is_empty() && agrees(asked, &strong(asked), false) {
