@@ -18,6 +18,7 @@
 mod fit;
 mod machine;
 mod paths;
+mod planted;
 mod ptx;
 mod step;
 #[cfg(test)]
@@ -27,6 +28,7 @@ mod told;
 mod unread;
 mod value;
 
+pub use planted::Planted;
 pub use unread::Unread;
 
 use fit::{Fit, fit, is_likely, word};
@@ -46,7 +48,7 @@ pub struct Loss {
 }
 
 /// Machine code of a module.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// The lines of each kernel: instructions, and labels with a colon.
     pub kernels: BTreeMap<String, Vec<String>>,
@@ -58,20 +60,25 @@ pub struct Listing {
 pub fn losses(ptx: &str, code: &Listing, target: &str) -> Vec<Result<Option<Loss>, Unread>> {
     let first = if target.starts_with("sm_9") { 0x210 } else { 0x380 };
     let shared: Vec<String> = ptx.lines().filter_map(shared).collect();
-    let kernels = ptx.split(".entry ").skip(1).filter_map(|text| text.split_once('{'));
-    let one = |(head, body): (&str, &str)| {
-        let name = head.split(|c: char| c == '(' || c.is_whitespace()).next().unwrap_or_default();
+    let one = |(name, head, body): (&str, &str, &str)| {
         let machine = code.kernels.get(name).ok_or(Unread::Missing)?;
         loss(&Ptx::read(body, &shared), &Machine::read(machine, &code.slots, &parameters(head, first)))
     };
-    kernels.map(one).collect()
+    entries(ptx).map(one).collect()
 }
 
-/// The name in `.shared .align 128 .b8 m0[8];`, which may be extern.
+/// The kernels of a text of PTX: name, head, and what is behind its first brace.
+fn entries(ptx: &str) -> impl Iterator<Item = (&str, &str, &str)> {
+    let kernels = ptx.split(".entry ").skip(1).filter_map(|text| text.split_once('{'));
+    let name = |head: &str| head.split(|c: char| c == '(' || c.is_whitespace()).next().map_or(0, str::len);
+    kernels.map(move |(head, body)| (&head[..name(head)], head, body))
+}
+
+/// The name in `.shared .align 128 .b8 m0[8];` or `.shared .align 4 .u32 m1;`, which may be extern.
 fn shared(line: &str) -> Option<String> {
     let (_, rest) =
         line.split_once(".shared").filter(|(before, _)| matches!(before.trim(), "" | ".extern"))?;
-    Some(rest.split('[').next()?.split_whitespace().last()?.to_owned())
+    Some(rest.split(['[', ';']).next()?.split_whitespace().last()?.to_owned())
 }
 
 /// The parameters of a kernel by their place in the bank of parameters, each at a multiple of its size.

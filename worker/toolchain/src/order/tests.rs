@@ -215,3 +215,22 @@ fn what_is_not_read_is_abstained_from_by_its_name() {
     assert_eq!(of("wgmma.fence.sync.aligned;", ""), "wgmma.fence.sync.aligned is not read");
     assert_eq!(of("", "LDGFOO R2, [R4.64]"), "LDGFOO is not read");
 }
+
+#[test]
+fn what_is_planted_is_missed() {
+    let ptx =
+        |body: &str| format!(".visible .entry k() {{ .reg .b32 r0, r1, r2; .reg .pred p; {body} ret; }}");
+    let (slots, mut tried) = (["m0", "m1", "m2"].map(str::to_owned).to_vec(), [0; 3]);
+    for (what, body, machine) in RIGHT {
+        let (ptx, kernels) = (ptx(body), BTreeMap::from([("k".to_owned(), lines(machine))]));
+        let code = Listing { kernels, slots: slots.clone() };
+        for (planted, tried) in Planted::ALL.into_iter().zip(&mut tried) {
+            let Some(wrong) = planted.put(&ptx, &code) else { continue };
+            let found = losses(&ptx, &wrong, "sm_100a").pop().unwrap().unwrap();
+            assert!(found.is_some(), "{what}: {planted:?} in {:?}", wrong.kernels);
+            *tried += 1;
+        }
+        assert_eq!(Planted::Fence.put(&ptx.replace(" k()", " other()"), &code), None, "{what}");
+    }
+    assert!(tried.iter().all(|tried| *tried > 1), "{tried:?}");
+}
