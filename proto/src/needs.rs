@@ -13,6 +13,7 @@ pub const TOOLS: &[(&str, &str)] = &[
     ("libnvvm", "libnvvm"),
     ("triton", "triton"),
     ("mixing", "mixing"),
+    ("sass-source", "sass-source"),
     ("device", "device"),
     ("stand-in", "stand-in"),
 ];
@@ -43,8 +44,8 @@ pub fn is_sampled(name: &str) -> bool {
 
 /// Oracles that name what a compiler lost: a class of the mistake, then the instruction.
 pub const CELLS: [&str; 4] = ["llvm", "nvcc", "libnvvm", "triton"];
-/// The oracle that names what an assembler lost: how, then the step and the class of its instruction.
-pub const MACHINE: &str = "sass";
+/// The oracles that name what an assembler lost: how, then the step and the class of its instruction.
+pub const MACHINE: [&str; 2] = ["sass", "sass-source"];
 /// The oracle that names what a compiler of kernels did, if that is known.
 pub const CAUSES: &str = "compiler";
 
@@ -59,7 +60,7 @@ pub fn one_bug(oracle: &str, checks: &[Vec<String>]) -> bool {
         _ => false,
     };
     let dies = class == "crash" && checks.len() > 1 && TOOLS.iter().any(|(tool, _)| *tool == oracle);
-    dies || oracle == MACHINE && checks.len() > 1
+    dies || MACHINE.contains(&oracle) && checks.len() > 1
         || oracle == CAUSES && !class.is_empty()
         || CELLS.contains(&oracle) && lost
 }

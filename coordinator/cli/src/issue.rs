@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow, bail};
 use moire_corpus::Finding;
 use moire_worker::direction::Direction;
 use moire_worker::job::{Cancel, Claim, Engine, Verification};
-use moire_worker::oracle::{CRASH, Evidence, Mistake, Oracles, SASS, Unit, mistake};
+use moire_worker::oracle::{ASSEMBLED_SOURCES, CRASH, Evidence, Mistake, Oracles, SASS, Unit, mistake};
 use std::fmt::Write;
 
 /// The issue of a claim, as Markdown. `found` is the finding that holds it, where there is one.
@@ -188,7 +188,7 @@ fn origin(claim: &Claim, found: Option<&Finding>) -> String {
     let mut out = "## How it was found\n\n".to_owned();
     out += match claim.verdict.as_str() {
         CRASH => "Moiré, a model checker, had the program compiled. ",
-        _ if claim.oracle == SASS.name => {
+        _ if [SASS.name, ASSEMBLED_SOURCES.name].contains(&claim.oracle.as_str()) => {
             "Moiré, a model checker, had the program compiled and compared each path of its machine code with what the PTX asks for. "
         }
         _ => {

@@ -8,7 +8,7 @@ use moire_toolchain::Ptxas;
 use moire_toolchain::source::{Compiler, Kind};
 use moire_toolchain::tile::Tileiras;
 use moire_worker::job::{Cancel, Claim, Engine, Item, Plan, Side, Source, Verification};
-use moire_worker::oracle::{self, CRASH, Oracles, PTXAS, SASS_TOOLS, TILEIRAS, Takes};
+use moire_worker::oracle::{self, ASSEMBLED_SOURCES, CRASH, Oracles, PTXAS, SASS_TOOLS, TILEIRAS, Takes};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -38,8 +38,12 @@ pub(crate) struct Release {
     pub(crate) makes: Makes,
 }
 
-/// The side of a claim that is a compiler; `None` where it has none or several.
+/// The side of a claim that is a compiler; `None` where it has none or several. Behind an assembler of source programs the
+/// compiler is that of the program, which stays.
 fn compiler(claim: &Claim) -> Option<&Side> {
+    if claim.oracle == ASSEMBLED_SOURCES.name {
+        return claim.models.iter().find(|side| side.name == SASS_TOOLS.capability);
+    }
     let tools = [TILEIRAS.capability, PTXAS.capability, SASS_TOOLS.capability];
     let is = |side: &&Side| tools.contains(&side.name.as_str()) || kind(side).is_some();
     let mut all = claim.models.iter().filter(is);

@@ -6,10 +6,12 @@
 use moire_coordinator::report::{Grade, Score};
 use moire_coordinator::v1::CampaignStatus;
 use moire_generate::Profile;
-use moire_worker::oracle::CANARIES;
+use moire_worker::oracle::{ASSEMBLED_SOURCES, CANARIES, PLANTED_IN_MACHINE_CODE, SASS};
 
 /// Programs after which every canary should have been caught; measured, with a margin.
 pub(crate) const CANARY_ITEMS: u64 = 10_000;
+/// Programs after which each loss planted in machine code should have been caught; measured, with a margin.
+const MACHINE_ITEMS: u64 = 1_000;
 /// Number of mutants from which on their score counts.
 const MUTANTS_MIN: u64 = 100;
 /// Percentage of the mutants that must be found; 90.8 were when this was set, those too large to judge counted as missed.
@@ -17,21 +19,30 @@ const MUTANTS_FOUND: u64 = 80;
 /// The verdicts on a mutant that was not found.
 const MISSED: [&str; 3] = ["equivalent", "clean, unconfirmed", "discrepancy"];
 
-/// The measures of a campaign. Canaries are for whole campaigns over all oracles under the default models.
+/// The measures of a campaign. Canaries of engines are for whole campaigns over all oracles under the default models; those of
+/// machine code for campaigns over an oracle of it.
 pub(crate) fn of(status: &CampaignStatus) -> Vec<Score> {
     let spec = status.spec.clone().unwrap_or_default();
     let planted = [Profile::Core, Profile::Mixed].iter().any(|profile| profile.name() == spec.profile);
     let whole = spec.oracles.is_empty() && spec.models.is_empty() && planted;
-    let canaries = (whole && spec.canaries).then(|| canaries(status));
+    let machine =
+        spec.oracles.iter().any(|name| [SASS.name, ASSEMBLED_SOURCES.name].contains(&name.as_str()));
+    let planted: Option<(Vec<&str>, u64)> = match () {
+        () if whole => Some((CANARIES.iter().map(|c| c.name).collect(), CANARY_ITEMS)),
+        () if machine => Some((PLANTED_IN_MACHINE_CODE.to_vec(), MACHINE_ITEMS)),
+        () => None,
+    };
+    let canaries = planted.filter(|_| spec.canaries).map(|(names, items)| canaries(status, &names, items));
     canaries.into_iter().chain(mutants(status)).collect()
 }
 
-fn canaries(status: &CampaignStatus) -> Score {
-    let caught = |name: &&str| status.canaries.contains_key(*name);
-    let missed: Vec<&str> = CANARIES.iter().map(|c| c.name).filter(|name| !caught(name)).collect();
-    let (all, found) = (CANARIES.len(), CANARIES.len() - missed.len());
+/// Which of these planted bugs were caught, where so many programs should catch each.
+fn canaries(status: &CampaignStatus, names: &[&str], items: u64) -> Score {
+    let missed: Vec<&str> =
+        names.iter().copied().filter(|name| !status.canaries.contains_key(*name)).collect();
+    let (all, found) = (names.len(), names.len() - missed.len());
     let mut says = format!("{found} of {all} caught, {} planted in all", status.canaries_planted);
-    let grade = match (missed.is_empty(), status.programs >= CANARY_ITEMS) {
+    let grade = match (missed.is_empty(), status.programs >= items) {
         (true, _) => Grade::Good,
         (false, true) => Grade::Alarm,
         (false, false) => Grade::Unsure,
@@ -40,7 +51,7 @@ fn canaries(status: &CampaignStatus) -> Score {
         says.push_str(&format!("; missed {}", missed.join(", ")));
     }
     if grade == Grade::Unsure {
-        says.push_str(&format!("; inconclusive below {CANARY_ITEMS} programs"));
+        says.push_str(&format!("; inconclusive below {items} programs"));
     }
     Score { name: "canaries".into(), grade, says }
 }
@@ -88,6 +99,22 @@ mod tests {
         assert_eq!(grade(5, CANARIES.len()), Grade::Good);
         assert_eq!(grade(5, 1), Grade::Unsure);
         assert_eq!(grade(CANARY_ITEMS, CANARIES.len() - 1), Grade::Alarm);
+    }
+
+    #[test]
+    fn a_loss_in_machine_code_that_is_missed_is_an_alarm_too() {
+        let grade = |oracle: &str, caught: usize| {
+            let mut status = status(MACHINE_ITEMS, 0, &[]);
+            status.spec.as_mut().unwrap().oracles = vec![oracle.to_owned()];
+            status.canaries =
+                PLANTED_IN_MACHINE_CODE.iter().take(caught).map(|n| ((*n).to_owned(), 1)).collect();
+            of(&status).first().map(|score| score.grade)
+        };
+        for oracle in [SASS, ASSEMBLED_SOURCES] {
+            assert_eq!(grade(oracle.name, 3), Some(Grade::Good));
+            assert_eq!(grade(oracle.name, 2), Some(Grade::Alarm));
+        }
+        assert_eq!(grade("assembler", 0), None);
     }
 
     #[test]

@@ -60,6 +60,16 @@ impl Oracles {
         Self::default().with(Box::new(sass::MachineCode::of(assemblers, nvdisasm)))
     }
 
+    /// All oracles, with compilers of source programs whose PTX these assemblers take.
+    pub fn with_assembled_sources(
+        compilers: &[moire_toolchain::source::Compiler],
+        assemblers: Vec<moire_toolchain::Ptxas>,
+        nvdisasm: moire_toolchain::Nvdisasm,
+    ) -> Self {
+        let tools = sass::cell::Tools::of(assemblers, nvdisasm);
+        Self::default().with(Box::new(source::assembled(compilers).with(tools)))
+    }
+
     /// All oracles, with a compiler of the caller's choice.
     pub fn with_compiler(tileiras: moire_toolchain::tile::Tileiras) -> Self {
         Self::default().with(Box::new(compiler::Compiler::of(tileiras)))

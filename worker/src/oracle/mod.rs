@@ -16,6 +16,7 @@
 //! | `libnvvm` | the same of libNVVM | subset, property |
 //! | `triton` | the same of Triton | subset, property |
 //! | `mixing` | the same where two compilers make the threads of one program, each of them right alone | subset, property |
+//! | `sass-source` | machine code has what the PTX asks for that a compiler makes of a source program | property |
 //! | `device` | what a device shows of a program is what the model allows | subset |
 //! | `stand-in` | the same of what stands in for a device | subset |
 //!
@@ -66,12 +67,15 @@ pub use lowering::LOWERING;
 pub use models::ModelError;
 pub use patterns::{MUTANT, PATTERNS};
 pub use registry::{named, oracles};
-pub use sass::SASS;
+pub use sass::{PLANTED_IN_MACHINE_CODE, SASS};
 pub use source::certify;
 pub use source::{
-    LIBNVVM_SOURCES, LLVM_SOURCES, MIXED_SOURCES, NVCC_SOURCES, SourceCellError, TRITON_SOURCES,
+    ASSEMBLED_SOURCES, LIBNVVM_SOURCES, LLVM_SOURCES, MIXED_SOURCES, NVCC_SOURCES, SourceCellError,
+    TRITON_SOURCES,
 };
-pub use tools::{LIBNVVM, LLVM, MIXING, NVCC, NoAssembler, NoCompiler, PTXAS, SASS_TOOLS, TILEIRAS, TRITON};
+pub use tools::{
+    LIBNVVM, LLVM, MIXING, NVCC, NoAssembler, NoCompiler, PTXAS, SASS_SOURCES, SASS_TOOLS, TILEIRAS, TRITON,
+};
 
 use crate::direction::Direction;
 use crate::job::{Budget, Claim, Part, Parted, Reduced, Side, Verification};

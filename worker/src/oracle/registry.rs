@@ -19,7 +19,7 @@ pub(super) fn registry() -> Vec<Box<dyn Oracle>> {
         Box::new(lowering::ReferenceLowering::default()),
         Box::new(operational::Operational::default()),
     ];
-    all.extend(source::all().map(|oracle| Box::new(oracle) as Box<dyn Oracle>));
+    all.extend(source::oracles());
     all.push(Box::new(device::OnDevice::<false>::default()));
     all.push(Box::new(device::OnDevice::<true>::default()));
     all
@@ -37,8 +37,8 @@ pub fn named(name: &str) -> Option<&'static About> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::MIXING;
     use super::super::about::Takes;
+    use super::super::{ASSEMBLED_SOURCES, MIXING};
     use super::*;
     use crate::oracle::{COMPILER, SASS};
     use moire_generate::Profile;
@@ -57,10 +57,10 @@ mod tests {
             let bare = |about: &&About| about.takes == takes && about.by_default && about.tool.is_none();
             assert_eq!(own.is_empty(), oracles().any(|about| bare(&about)), "{profile}");
         }
-        let cells =
-            oracles().filter(|about| about.takes == Takes::Sources && about.name != MIXING.capability);
+        let others = [MIXING.capability, ASSEMBLED_SOURCES.name];
+        let cells = oracles().filter(|about| about.takes == Takes::Sources && !others.contains(&about.name));
         assert_eq!(cells.map(|about| about.name).collect::<Vec<_>>(), needs::CELLS);
-        assert_eq!((COMPILER.name, SASS.name), (needs::CAUSES, needs::MACHINE));
+        assert_eq!((COMPILER.name, [SASS.name, ASSEMBLED_SOURCES.name]), (needs::CAUSES, needs::MACHINE));
         let named = vec!["self".to_owned(), "mixing".to_owned()];
         assert_eq!(needs::oracles("source", named.clone()), named);
         assert_eq!(needs::needs(["self", "mixing"]).collect::<Vec<_>>(), ["mixing"]);

@@ -13,6 +13,11 @@ pub const SASS_TOOLS: Tool = Tool {
     capability: "sass",
     how: "pip install nvidia-cuda-nvcc nvidia-cuda-nvdisasm, then MOIRE_VENV=the environment, or ptxas and nvdisasm on PATH",
 };
+/// The same, and a compiler of source programs, whose PTX is assembled.
+pub const SASS_SOURCES: Tool = Tool {
+    capability: "sass-source",
+    how: "ptxas and nvdisasm as for the oracle `sass`, and a compiler of source programs: llc, nvcc, libNVVM or Triton",
+};
 /// NVIDIA's compiler of Tile IR.
 pub const TILEIRAS: Tool = Tool {
     capability: "tileiras",

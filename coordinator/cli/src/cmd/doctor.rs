@@ -30,17 +30,23 @@ fn assembler() {
             println!("ok       ptxas {} in {}{old}", ptxas.version(), ptxas.path().display());
         }
         Err(tried) => {
-            println!("missing  ptxas (optional, for the oracles `assembler` and `sass`): {}", PTXAS.how);
+            println!(
+                "missing  ptxas (optional, for the oracles `assembler`, `sass` and `sass-source`): {}",
+                PTXAS.how
+            );
             tried.iter().for_each(|t| println!("         not usable: {t}"));
         }
     }
 }
 
-/// With ptxas, the tool of the oracle `sass`.
+/// With ptxas, the tool of the oracle `sass`; with a compiler of source programs besides, that of `sass-source`.
 fn disassembler() {
     match candidates("nvdisasm", None, &environment).first() {
         Some(found) => println!("ok       nvdisasm in {}", found.path.display()),
-        None => println!("missing  nvdisasm (optional, for the oracle `sass`): {}", SASS_TOOLS.how),
+        None => println!(
+            "missing  nvdisasm (optional, for the oracles `sass` and `sass-source`): {}",
+            SASS_TOOLS.how
+        ),
     }
 }
 

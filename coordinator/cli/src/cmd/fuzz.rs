@@ -38,7 +38,7 @@ pub(crate) struct Fuzz {
     #[arg(long, value_parser = StreamName)]
     pub(crate) stream: Option<Profile>,
     /// Only these oracles: self, model-pair, metamorphic, patterns, assembler, sass, compiler, lowering, operational, llvm, nvcc,
-    /// mixing, device, stand-in (repeatable)
+    /// mixing, sass-source, device, stand-in (repeatable)
     #[arg(long)]
     pub(crate) oracle: Vec<String>,
     /// Compare these models, NAME or NAME:SWITCH=VALUE,.. in order (repeatable)

@@ -7,7 +7,9 @@ use moire_tile_ir::run::TileLaunch;
 use moire_toolchain::Ptxas;
 use moire_toolchain::source::{Compiler, Kind};
 use moire_worker::job::{Cancel, Claim, Engine, Item, Plan, Source};
-use moire_worker::oracle::{About, COMPILER, DEVICE, Oracles, SASS, STAND_IN, TILEIRAS, oracles};
+use moire_worker::oracle::{
+    ASSEMBLED_SOURCES, About, COMPILER, DEVICE, Oracles, SASS, STAND_IN, TILEIRAS, oracles,
+};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -263,7 +265,8 @@ fn a_line_of_a_tool_is_reproduced_with_the_tool_and_not_re_tested_without() {
     let names: Vec<&str> = all.iter().map(|t| t.oracle).collect();
     // NVIDIA's tools alone write machine code: the worker's tests. Devices: the suite beside this one.
     let alone = |about: &About| {
-        [COMPILER, SASS].contains(about) || about.tool.is_some_and(|tool| [DEVICE, STAND_IN].contains(&tool))
+        [COMPILER, SASS, ASSEMBLED_SOURCES].contains(about)
+            || about.tool.is_some_and(|tool| [DEVICE, STAND_IN].contains(&tool))
     };
     for about in oracles().filter(|about| about.tool.is_some()) {
         assert!(names.contains(&about.name) || alone(about), "{about} is not tried");

@@ -10,6 +10,7 @@
 //! has none, or a compiler that dies of the program. Forms of which a compiler dies are not left in drawn programs; they
 //! are claimed alone.
 
+mod assembled;
 mod blame;
 mod cell;
 pub mod certify;
@@ -18,6 +19,8 @@ mod judge;
 mod surplus;
 mod turns;
 
+pub use assembled::ASSEMBLED_SOURCES;
+pub(super) use assembled::Assembled;
 pub use cell::SourceCellError;
 
 use super::about::{About, Takes};
@@ -82,13 +85,24 @@ pub(super) struct Sources {
 
 /// The oracles of source programs. What compilers refuse is known to all of them.
 pub(super) fn all() -> impl Iterator<Item = Sources> {
+    of(&Arc::new(Answers::kept())).into_iter()
+}
+
+/// The same as oracles of a worker, with that of their machine code.
+pub(super) fn oracles() -> Vec<Box<dyn Oracle>> {
     let answers = Arc::new(Answers::kept());
-    let of = move |(about, kinds): (&'static About, &'static [Kind])| Sources {
-        about,
-        kinds,
-        found: OnceLock::new(),
-        answers: Arc::clone(&answers),
-    };
+    let mut all: Vec<Box<dyn Oracle>> =
+        of(&answers).into_iter().map(|oracle| Box::new(oracle) as Box<dyn Oracle>).collect();
+    all.push(Box::new(Assembled::of(Sources::new(&ASSEMBLED_SOURCES, &Kind::ALL, &answers))));
+    all
+}
+
+/// The oracle of machine code with these compilers.
+pub(super) fn assembled(compilers: &[Compiler]) -> Assembled {
+    Assembled::of(Sources::new(&ASSEMBLED_SOURCES, &Kind::ALL, &Arc::default()).of(compilers))
+}
+
+fn of(answers: &Arc<Answers>) -> [Sources; 5] {
     let all: [(_, &[Kind]); 5] = [
         (&LLVM_SOURCES, &[Kind::Llvm]),
         (&NVCC_SOURCES, &[Kind::Nvcc]),
@@ -97,7 +111,7 @@ pub(super) fn all() -> impl Iterator<Item = Sources> {
         // Triton has CTAs of its own shape, and promises less.
         (&MIXED_SOURCES, &[Kind::Llvm, Kind::Nvcc, Kind::Libnvvm]),
     ];
-    all.into_iter().map(of)
+    all.map(|(about, kinds)| Sources::new(about, kinds, answers))
 }
 
 /// Whether compilers are called in another way than usual, where they have one ([`Compiler::unusual`]).
@@ -121,6 +135,10 @@ struct Found {
 }
 
 impl Sources {
+    fn new(about: &'static About, kinds: &'static [Kind], answers: &Arc<Answers>) -> Sources {
+        Sources { about, kinds, found: OnceLock::new(), answers: Arc::clone(answers) }
+    }
+
     /// The same oracle with these compilers, of those kinds that it asks.
     pub(super) fn of(self, compilers: &[Compiler]) -> Self {
         let own: Vec<Compiler> =
