@@ -202,7 +202,7 @@ fn oracles(args: &Fuzz, profile: Profile, capabilities: &[String]) -> Result<Vec
     }
     if takes == Takes::Sources && oracles.is_empty() {
         let here = |tool: Tool| capabilities.iter().any(|c| c == tool.capability);
-        let all = oracle::oracles().filter(|about| about.takes == Takes::Sources);
+        let all = oracle::oracles().filter(|about| about.takes == Takes::Sources && about.by_default);
         oracles.extend(all.filter(|about| about.tool.is_some_and(here)).map(|about| about.name.to_owned()));
         if oracles.is_empty() {
             bail!("no compiler of source programs is here: {}; or {}", LLVM.how, NVCC.how);
