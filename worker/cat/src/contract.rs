@@ -67,6 +67,15 @@ macro_rules! settings {
 }
 
 settings! {
+    /// Which writes coherence orders.
+    coherence: Coherence = "coherence" {
+        /// Total in a model of a user that does not say which, partial in others; settled when the model is loaded.
+        Asked = "asked",
+        /// Those that the checks of the model ask for.
+        Partial = "partial",
+        /// Every two to a common byte, as in herd.
+        Total = "total",
+    }
     /// 128-bit loads and stores.
     wide_accesses: WideAccesses = "wide-accesses" {
         /// Two operations of 64 bits.

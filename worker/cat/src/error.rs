@@ -1,8 +1,9 @@
 //! One error for everything that can be wrong with a model text: where, what, and what to do.
 
+use std::fmt;
+
 /// A model that could not be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}:{column}: {message}{}", hint.as_ref().map(|h| format!("; {h}")).unwrap_or_default())]
 #[non_exhaustive]
 pub struct LoadError {
     /// File the position refers to.
@@ -15,11 +16,41 @@ pub struct LoadError {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
+    /// The line of the text, if the place is one in a text.
+    pub excerpt: Option<String>,
+}
+
+/// Widest excerpt, in characters; a longer line is not shown.
+const WIDTH: usize = 160;
+
+/// One line, then the line of the text with a caret under the column.
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)?;
+        if let Some(hint) = &self.hint {
+            write!(f, "; {hint}")?;
+        }
+        let Some(excerpt) = &self.excerpt else { return Ok(()) };
+        let before = excerpt.get(..self.column as usize - 1).unwrap_or(excerpt);
+        let blank: String = before.chars().map(|c| if c == '\t' { c } else { ' ' }).collect();
+        let margin = " ".repeat(self.line.to_string().len());
+        write!(f, "\n  {} | {excerpt}\n  {margin} | {blank}^", self.line)
+    }
 }
 
 impl LoadError {
     pub(crate) fn new(file: &str, at: Position, message: impl Into<String>) -> Self {
-        LoadError { file: file.into(), line: at.line, column: at.column, message: message.into(), hint: None }
+        let (file, message) = (file.into(), message.into());
+        LoadError { file, line: at.line, column: at.column, message, hint: None, excerpt: None }
+    }
+
+    /// Adds the line of the text that the error is about, if it is about this file.
+    pub(crate) fn excerpt(mut self, file: &str, text: &str) -> Self {
+        if self.file == file && self.excerpt.is_none() {
+            let line = text.lines().nth(self.line as usize - 1).map(str::trim_end);
+            self.excerpt = line.filter(|l| l.chars().count() <= WIDTH).map(str::to_owned);
+        }
+        self
     }
 
     /// An error about a whole file.

@@ -31,6 +31,7 @@ impl std::fmt::Display for Include {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "include \"{}\": ", self.path)?;
         match (self.falls_back(), self.found.shipped) {
+            (true, _) if self.found.name != self.path => f.write_str(&self.found.name),
             (true, _) => write!(f, "the shipped one (none beside {})", self.from.name),
             (_, true) => f.write_str("the shipped one"),
             _ => f.write_str(&self.found.name),

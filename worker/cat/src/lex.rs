@@ -1,4 +1,4 @@
-//! Tokens of cat. Comments nest; a comment that starts with `(*|` is a declaration and kept.
+//! Tokens of cat. Comments `(* *)` nest, `//` and `#` end with the line; a comment that starts with `(*|` is a declaration and kept.
 
 use crate::error::{LoadError, Position};
 
@@ -31,7 +31,7 @@ pub(crate) fn lex(file: &str, text: &str) -> Result<Vec<(Token, Position)>, Load
             if let Some(pragma) = cursor.comment()? {
                 out.push((Token::Pragma(pragma), at));
             }
-        } else if cursor.rest().starts_with("//") {
+        } else if cursor.rest().starts_with("//") || cursor.rest().starts_with('#') {
             let line = cursor.rest().find('\n').unwrap_or(cursor.rest().len());
             cursor.advance(line);
         } else {

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 mod classify;
+mod coherence;
 mod declare;
 
 /// Operations of one model; ours have about two hundred.
@@ -60,7 +61,7 @@ pub fn load_from(
     library: &dyn Library,
     variants: &Variants,
 ) -> Result<Model, LoadError> {
-    let name = &*file.name.clone();
+    let (name, shipped) = (&*file.name.clone(), file.shipped);
     let mut loader = Loader {
         library,
         requested: variants,
@@ -94,6 +95,7 @@ pub fn load_from(
     };
     loader.file(file, text)?;
     loader.unknown_variants(name)?;
+    loader.coherence(name, shipped)?;
     if loader.model.checks.iter().all(|c| c.flag) && loader.model.names.is_empty() {
         let start = Position { line: 1, column: 1 };
         return Err(
@@ -134,11 +136,13 @@ impl Loader<'_> {
         let name = source.name.clone();
         self.open.push(source);
         self.model.text.push_str(text);
-        for statement in parse(&name, text)? {
-            self.statement(&name, &statement)?;
-        }
+        self.statements(&name, text).map_err(|e| e.excerpt(&name, text))?;
         self.open.pop();
         Ok(())
+    }
+
+    fn statements(&mut self, file: &str, text: &str) -> Loaded<()> {
+        parse(file, text)?.iter().try_for_each(|statement| self.statement(file, statement))
     }
 
     /// An error once `count` has reached `limit`.
@@ -364,6 +368,9 @@ impl Loader<'_> {
         }
         if let Some(r) = rel(name) {
             return self.node(file, at, Node::Relation(r));
+        }
+        if let Some(part) = self.part(file, at, name)? {
+            return Ok(part);
         }
         let known = self.env.keys().map(String::as_str);
         let base = sets::ALL.iter().chain(rels::ALL).map(|(n, _)| *n);

@@ -9,7 +9,7 @@ const TEXT_BYTES: usize = 1 << 20;
 /// Nesting of one expression; the parser and every later pass recurse this deep.
 const DEPTH: usize = 128;
 
-const KEYWORDS: [&str; 15] = [
+const KEYWORDS: [&str; 16] = [
     "let",
     "rec",
     "and",
@@ -25,21 +25,12 @@ const KEYWORDS: [&str; 15] = [
     "else",
     "show",
     "unshow",
+    "undefined_unless",
 ];
 
 /// Words of herd's language that are not read here.
-const UNSUPPORTED: [&str; 10] = [
-    "with",
-    "procedure",
-    "call",
-    "forall",
-    "match",
-    "enum",
-    "instructions",
-    "try",
-    "undefined_unless",
-    "assert",
-];
+const UNSUPPORTED: [&str; 9] =
+    ["with", "procedure", "call", "forall", "match", "enum", "instructions", "try", "assert"];
 
 /// The statements of a file. A leading model name (`PTX`, `"title"`) is skipped.
 pub(crate) fn parse(file: &str, text: &str) -> Result<Vec<Statement>, LoadError> {
@@ -48,6 +39,8 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Vec<Statement>, LoadError>
         return Err(LoadError::new(file, start, format!("a model text may have at most {TEXT_BYTES} bytes")));
     }
     let mut parser = Parser { file, tokens: lex(file, text)?, next: 0, depth: 0 };
+    // The architecture and the name, as in `C RC11`.
+    parser.title();
     parser.title();
     let mut out = Vec::new();
     while *parser.peek() != Token::End {
@@ -201,9 +194,11 @@ impl Parser<'_> {
         Ok(Binding { at, name, params, body: self.expr()? })
     }
 
+    /// A check, or herd's `undefined_unless`: a flag where it fails.
     fn check(&mut self) -> Parsed<StatementKind> {
-        let flag = self.keyword("flag");
-        let negated = self.symbol("~");
+        let undefined = self.keyword("undefined_unless");
+        let flag = undefined || self.keyword("flag");
+        let negated = self.symbol("~") != undefined;
         let property = if self.keyword("acyclic") {
             Property::Acyclic
         } else if self.keyword("irreflexive") {
@@ -214,13 +209,20 @@ impl Parser<'_> {
             && UNSUPPORTED.contains(&n.as_str())
         {
             let message = format!("`{n}` is not supported");
-            let hint = "orders such as co are chosen by the engine; supported are let, checks, flag, include, if and show";
+            let hint = match n.as_str() {
+                "with" => {
+                    "co is total without it, and `include \"cos.cat\"` is herd's; other orders are not generated"
+                }
+                _ => "supported are let, checks, flag, include, if and show",
+            };
             return Err(LoadError::new(self.file, self.at(), message).hint(hint));
         } else {
             return self.error("`let`, `include`, `acyclic`, `irreflexive`, `empty` or `flag`");
         };
         let expr = self.expr()?;
         let name = if self.keyword("as") { Some(self.name()?) } else { None };
+        let name =
+            if undefined { Some(format!("undefined-{}", name.as_deref().unwrap_or("unless"))) } else { name };
         Ok(StatementKind::Check { flag, negated, property, expr, name })
     }
 

@@ -26,6 +26,16 @@ pub const FILES: &[(&str, &str)] = &[
     ("lib-ptx-proxies", include_str!("../lib-ptx-proxies.cat")),
 ];
 
+/// What stands in for the library that herd's models include. Herd's own is in a larger language, so these come first.
+pub const HERD: &[(&str, &str)] = &[
+    ("lib-herd", include_str!("../herd/lib-herd.cat")),
+    ("cos", include_str!("../herd/cos.cat")),
+    ("c11_cos", include_str!("../herd/c11_cos.cat")),
+    ("x86fences", include_str!("../herd/x86fences.cat")),
+    ("fences", include_str!("../herd/fences.cat")),
+    ("filters", include_str!("../herd/filters.cat")),
+];
+
 /// Models a user can name.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name).filter(|name| !name.starts_with("lib-"))
@@ -33,8 +43,12 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// The text of a shipped file, with or without `.cat` behind its name.
 pub fn text(name: &str) -> Option<&'static str> {
+    found(FILES, name)
+}
+
+fn found(files: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
     let stem = name.strip_suffix(".cat").unwrap_or(name);
-    FILES.iter().find(|(n, _)| *n == stem).map(|(_, text)| *text)
+    files.iter().find(|(n, _)| *n == stem).map(|(_, text)| *text)
 }
 
 /// The shipped files as a library for `include "NAME.cat"`.
@@ -43,20 +57,23 @@ pub struct Shipped;
 
 impl Library for Shipped {
     fn open(&self, _: &Source, path: &str) -> Option<(Source, String)> {
-        let found = text(path)?;
-        Some((Source { name: path.to_owned(), shipped: true }, found.to_owned()))
+        let (name, text) = match found(HERD, path) {
+            Some(text) => (format!("what stands in for herd's {path}"), text),
+            None => (path.to_owned(), text(path)?),
+        };
+        Some((Source { name, shipped: true }, text.to_owned()))
     }
 }
 
 /// Files of a user, read by path, and a shipped file where there is none beside the one that includes it. What a shipped
-/// file includes is shipped. A path that leads out of the folder names no file.
+/// file includes is shipped, and so is the library of herd. A path that leads out of the folder names no file.
 pub struct Beside<F>(pub F);
 
 impl<F: Fn(&Path) -> Option<String>> Library for Beside<F> {
     fn open(&self, from: &Source, path: &str) -> Option<(Source, String)> {
         let plain = Path::new(path).components().all(|c| matches!(c, Component::Normal(_)));
         let near = Path::new(&from.name).parent().unwrap_or(Path::new("")).join(path);
-        let own = if plain && !from.shipped { (self.0)(&near) } else { None };
+        let own = if plain && !from.shipped && found(HERD, path).is_none() { (self.0)(&near) } else { None };
         match own {
             Some(text) => Some((Source { name: near.display().to_string(), shipped: false }, text)),
             None => Shipped.open(from, path),

@@ -195,7 +195,8 @@ fn faulty(name: &str, (what, file, from, to): &Fault) -> Result<Model> {
     if *file == name {
         own = own.replacen(from, to, 1);
     }
-    moire_cat::load(name, &own, &Faulty(file, from, to), &Variants::new())
+    let shipped = Source { name: name.to_owned(), shipped: true };
+    moire_cat::load_from(shipped, &own, &Faulty(file, from, to), &Variants::new())
         .with_context(|| format!("{what} in {name}"))
 }
 

@@ -62,7 +62,10 @@ fn errors_have_a_place_and_a_hint() {
     let text = |t: &str| {
         load("m.cat", t, &moire_models::Shipped, &Variants::new()).expect_err("is wrong").to_string()
     };
-    assert_eq!(text("let a = po-lok"), "m.cat:1:9: `po-lok` is not defined; did you mean `po-loc`?");
+    assert_eq!(
+        text("let a = po-lok"),
+        "m.cat:1:9: `po-lok` is not defined; did you mean `po-loc`?\n  1 | let a = po-lok\n    |         ^"
+    );
     assert!(text("acyclic W").contains("a set cannot be acyclic"));
     assert!(text("let rec a = po \\ a").contains("only grows"));
     assert!(text("(* never closed").contains("never closed"));

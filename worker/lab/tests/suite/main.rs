@@ -1,6 +1,7 @@
 //! Tests of the engines: against each other, closed forms, published verdicts and planted bugs.
 
 mod golden;
+mod herd;
 mod joined;
 mod kernels;
 mod lab;
