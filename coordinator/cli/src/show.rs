@@ -1,6 +1,6 @@
 //! Executions for people: a table for the terminal, Graphviz for a picture.
 
-use moire_verdict::execution::{Edge, Execution};
+use moire_verdict::execution::{Edge, Event, Execution};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -46,17 +46,34 @@ fn events_of(execution: &Execution, thread: &str) -> Vec<usize> {
 
 fn row(execution: &Execution, e: usize, width: usize) -> String {
     let event = &execution.events[e];
-    let what = match (&event.location, event.value) {
-        (Some(l), Some(v)) => format!("{} {l} = {v}", event.label),
-        (Some(l), None) => format!("{} {l}", event.label),
-        _ => event.label.clone(),
-    };
+    let what = what(event);
     let from = execution.edges.iter().filter(|edge| edge.kind == "rf" && edge.to == e);
     let from: Vec<String> = from.map(|edge| execution.events[edge.from].name()).collect();
     let from = if from.is_empty() { String::new() } else { format!("   from {}", from.join(", ")) };
     let instruction = event.instruction.as_ref().map_or(String::new(), |i| format!(": {i}"));
     let line = if event.line > 0 { format!("   line {}{instruction}", event.line) } else { String::new() };
     format!("    {:width$} {what}{from}{line}\n", event.name())
+}
+
+/// What an event does, in words.
+pub(crate) fn what(event: &Event) -> String {
+    let word = match event.label.as_str() {
+        "R" => "reads",
+        "W" => "writes",
+        "F" => "fence",
+        "B" => "barrier",
+        "M" => "mbarrier",
+        "A" => "allocator",
+        "async R" => "reads later",
+        "async W" => "writes later",
+        "async M" => "arrives later",
+        other => other,
+    };
+    match (&event.location, event.value) {
+        (Some(l), Some(v)) => format!("{word} {l} = {v}"),
+        (Some(l), None) => format!("{word} {l}"),
+        _ => word.to_owned(),
+    }
 }
 
 /// Edges other than `rf`; barriers by who meets there.
@@ -149,7 +166,9 @@ pub(crate) fn stored(witness: &str) -> Option<String> {
         let from: Vec<String> = from.map(|e| name(&e["from"])).collect();
         let from = if from.is_empty() { String::new() } else { format!("   from {}", from.join(", ")) };
         let own = names.get(&id).map_or("init", String::as_str);
-        let _ = writeln!(out, "    {own:width$} {}{value}{from}", word(&event["label"]));
+        let label = word(&event["label"]);
+        let label = label.strip_prefix("init ").filter(|_| own == "init").unwrap_or(&label);
+        let _ = writeln!(out, "    {own:width$} {label}{value}{from}");
     }
     let mut others: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for edge in edges {
@@ -180,6 +199,9 @@ mod tests {
             "an execution under ptx that ends in P1:r0 = 1:\n    P0.0 st x = 1\n    P1.0 ld x = 1   from P0.0\n    \
              fr: P1.0 -> P0.0\n"
         );
+        let first =
+            r#"{"events":[{"id":0,"thread":"init","index":0,"label":"init x","value":0}],"edges":[]}"#;
+        assert_eq!(stored(first).unwrap(), "an execution:\n    init x = 0\n");
         assert_eq!(stored(""), None);
         assert_eq!(stored("{\"events\":3}"), None);
     }

@@ -1,9 +1,9 @@
 //! The control service of a coordinator, as clients see it.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use moire_coordinator::v1::control_service_client::ControlServiceClient;
 use moire_proto::Linked;
-use moire_worker::link::Link;
+use moire_worker::link::{Link, LinkError};
 
 /// Builds the runtime of a command that talks to other processes.
 ///
@@ -18,9 +18,9 @@ pub fn runtime() -> Result<tokio::runtime::Runtime> {
 /// # Errors
 /// No coordinator answers there, or it refuses the connection.
 pub async fn connect(link: &Link) -> Result<ControlServiceClient<Linked>> {
-    let linked = link.connect().await;
-    let linked = linked.with_context(|| {
-        format!("cannot connect to a coordinator at {}; `moire serve` starts one", link.address())
+    let linked = link.connect().await.map_err(|why| match &why {
+        LinkError::Connect { .. } => anyhow!("{why}; `moire serve` starts one"),
+        _ => anyhow!(why),
     })?;
     Ok(ControlServiceClient::new(linked).max_decoding_message_size(moire_proto::MESSAGE_BYTES_MAX))
 }

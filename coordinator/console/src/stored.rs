@@ -66,13 +66,13 @@ pub fn code(code: u8) -> u8 {
     if LOSSES.load(Ordering::Relaxed) { exit::worst([code, exit::INCOMPLETE]) } else { code }
 }
 
-/// Writes the report of a store into the folder `out`, and records a snapshot in the store. With a `window`, only
-/// findings seen or tested within that time are reported. The findings stay in the store; memory holds one row for
-/// each.
+/// Writes the report of a store into the folder `out`, and records a snapshot in the store. Without a folder it prints the
+/// summary and records nothing: the next report compares with the same one. With a `window`, only findings seen or tested
+/// within that time are reported. The findings stay in the store; memory holds one row for each.
 ///
 /// # Errors
 /// The store or the folder fails.
-pub fn report(store: &mut Store, window: Option<Duration>, out: &Path) -> Result<()> {
+pub fn report(store: &mut Store, window: Option<Duration>, out: Option<&Path>) -> Result<()> {
     let at_ms = unix_ms();
     let mut counters = Counters::default();
     let mut campaigns = Vec::new();
@@ -92,9 +92,21 @@ pub fn report(store: &mut Store, window: Option<Duration>, out: &Path) -> Result
     let losses = store.losses().map(ToString::to_string).collect();
     let night = Night { at_ms, last: store.last_snapshot()?, campaigns, losses, ..Night::default() };
     let findings = Stored::new(store, at_ms.saturating_sub(window), snapshot);
+    let Some(out) = out else { return show(&night, &findings) };
     write(&night, &findings, out)?;
     let snapshot = findings.snapshot();
     store.save_snapshot(&snapshot)?;
+    Ok(())
+}
+
+/// Prints the summary of a report.
+///
+/// # Errors
+/// The findings cannot be read.
+pub fn show(night: &Night, findings: &dyn Findings) -> Result<()> {
+    let files = night.write(findings, &mut std::io::sink())?;
+    let summary = files.into_iter().find(|(name, _)| *name == "summary.md");
+    print!("{}", summary.context("a report has a summary")?.1);
     Ok(())
 }
 

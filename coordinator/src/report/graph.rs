@@ -110,7 +110,7 @@ pub(super) fn svg(witness: &str, title: &str) -> Option<String> {
 }
 
 /// Escapes text for HTML, inside and outside of attributes.
-fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

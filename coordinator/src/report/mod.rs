@@ -23,6 +23,7 @@ pub mod sarif;
 mod summary;
 mod table;
 
+pub use graph::escape;
 pub use json::VERSION as JSON_VERSION;
 pub use night::{CampaignLine, DIFFERENCE, Grade, Night, Regressions, ReportError, Row, Score, models};
 pub use outcome::Outcome;

@@ -80,6 +80,7 @@ impl<'a> Full<'a> {
 struct FindingLine<'a> {
     word: &'static str,
     class: String,
+    fails: bool,
     note: String,
     models: String,
     suppressed: bool,
@@ -97,6 +98,8 @@ struct Page<'a> {
     says: String,
     counts: [(Since, usize); 5],
     suppressed: usize,
+    /// The kinds of change of which some finding fails the night.
+    failing: BTreeSet<Since>,
     held: u64,
     untested: u64,
     oracles: BTreeSet<&'a str>,
@@ -123,6 +126,7 @@ fn grade(grade: &Grade) -> &'static str {
 pub(super) fn report(night: &Night, table: &Table, rows: &[Row<'_>]) -> Result<String, ReportError> {
     let (counts, suppressed) = table.counts();
     let failing = table.failing();
+    let kinds = table.failing_kinds();
     let mut left = shares(table.kinds(), SHOWN_MAX);
     let shown = rows.iter().filter(|row| take(&mut left, row.since));
     let lines: Vec<_> = shown.map(|row| line(row, night.at_ms)).collect();
@@ -142,6 +146,7 @@ pub(super) fn report(night: &Night, table: &Table, rows: &[Row<'_>]) -> Result<S
         says,
         counts,
         suppressed,
+        failing: kinds,
         held: table.regressions.held,
         untested: table.regressions.untested,
         oracles: lines.iter().map(|l| l.f.oracle.as_str()).collect(),
@@ -157,6 +162,7 @@ fn line<'a>(row: &Row<'a>, at_ms: u64) -> FindingLine<'a> {
     FindingLine {
         word: row.since.word(),
         class: class(&row.since),
+        fails: row.fails(),
         note: row.note(),
         models: row.models(),
         suppressed: row.suppressed.is_some(),

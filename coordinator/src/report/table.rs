@@ -164,6 +164,10 @@ impl Table {
     pub(super) fn failing(&self) -> usize {
         self.entries.iter().filter(|e| e.fails).count()
     }
+    /// The kinds of change of which some finding fails the night.
+    pub(super) fn failing_kinds(&self) -> BTreeSet<Since> {
+        self.entries.iter().filter(|e| e.fails).map(|e| e.since).collect()
+    }
     /// Counts all findings by kind of change.
     pub(super) fn kinds(&self) -> [usize; 5] {
         Since::ALL.map(|since| self.entries.iter().filter(|e| e.since == since).count())

@@ -1,7 +1,7 @@
 //! `moire replay` and `moire minimize`: run a finding again, or reduce it; given as printed line, id, bundle or program.
 //!
-//! Contract: a program whose verdict is a finding is reduced as long as its verdicts under the model stay the same. Any
-//! other program is reduced as long as the rule that it breaks stays broken.
+//! Contract: a program whose verdict is a finding is reduced as long as its verdicts under the model stay the same, and a
+//! hang waits for the same kind of thing. Any other program is reduced as long as the rule that it breaks stays broken.
 
 use crate::device::Lent;
 use crate::interrupt::on_interrupt;
@@ -14,8 +14,9 @@ use moire_console::input::{Rejected, parse_program};
 use moire_console::stored::STORE;
 use moire_console::{claim, exit};
 use moire_coordinator::{MINIMISE_CANDIDATES, many};
+use moire_execution::leaf::End;
 use moire_explore::Limits;
-use moire_explore::judge::{self, Questions, Verdict};
+use moire_explore::judge::{self, Judgement, Questions, Verdict};
 use moire_program::ir::Program;
 use moire_program::lanes::joined;
 use moire_program::reduce;
@@ -270,15 +271,30 @@ pub(crate) fn minimize(args: &Minimize) -> Result<u8> {
 /// Executions of one candidate. Programs that need more are not tried.
 const CANDIDATE_EXECUTIONS: u64 = 100_000;
 
-/// The kinds of findings that a program has under a model; none if it is not explored to its end.
+/// The kinds of findings that a program has under a model, of a hang also what is waited for; none if it is not explored to
+/// its end.
 fn kinds(program: &Program, model: &Model) -> BTreeSet<&'static str> {
     let limits = Limits { leaves: CANDIDATE_EXECUTIONS, ..Limits::default() };
     let questions = Questions { witnesses: false, about: judge::About::All };
-    let verdicts = judge::judge(&joined(program), model, &limits, questions).verdicts;
-    if verdicts.iter().any(|v| v.exit_code() == exit::INCOMPLETE) {
+    let judged = judge::judge(&joined(program), model, &limits, questions);
+    if judged.verdicts.iter().any(|v| v.exit_code() == exit::INCOMPLETE) {
         return BTreeSet::new();
     }
-    verdicts.iter().filter(|v| v.exit_code() == exit::FINDING).map(Verdict::word).collect()
+    let found = judged.verdicts.iter().filter(|v| v.exit_code() == exit::FINDING).map(Verdict::word);
+    found.chain(awaited(&judged)).collect()
+}
+
+/// What the threads of the first blocked execution wait for.
+fn awaited(judged: &Judgement) -> BTreeSet<&'static str> {
+    let ends = judged.hang.iter().flat_map(|(ends, _)| ends).enumerate();
+    let of = |(t, end): (usize, &End)| match end {
+        End::Done => None,
+        _ if judged.stalls.iter().any(|s| s.thread == t) => Some("at an mbarrier"),
+        _ if judged.column_stalls.iter().any(|s| s.thread == t) => Some("for tensor memory"),
+        End::Barrier(_) => Some("at a barrier"),
+        End::Spin(_) => Some("in a loop"),
+    };
+    ends.filter_map(of).collect()
 }
 
 /// Reduces a program whose verdict is a finding; `None` for any other program.

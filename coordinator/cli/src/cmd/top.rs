@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use moire_console::control::{connect, runtime, said};
 use moire_console::exit;
+use moire_coordinator::many;
 use moire_coordinator::nightly::Client;
 use moire_coordinator::v1;
 use ratatui::Frame;
@@ -148,8 +149,10 @@ fn head(looks: &VecDeque<Look>) -> String {
     let all = rate(looks, |l| Some(l.campaigns.iter().map(|c| c.programs).sum()));
     let s = &last.status;
     format!(
-        "{} workers   {} leases out   {} jobs waiting   {all} programs a second",
-        s.workers, s.leases, s.queued
+        "{}   {} out   {} waiting   {all} programs a second",
+        many(s.workers, "worker"),
+        many(s.leases, "lease"),
+        many(s.queued, "job")
     )
 }
 

@@ -51,6 +51,18 @@ fn a_model_is_spelled_one_way() {
     assert!(!err.contains("switch setting") && !err.contains("cannot read"), "{err}");
 }
 
+/// An array is its elements, as wide as the accesses that name it; what no access names is words.
+#[test]
+fn arrays_in_final_states_are_their_elements() {
+    let text = "moire \"arrays\"\n.global .b32 x[3];\n.global .b64 y;\n.global .b32 z[20];\n.shared .b8 d[2];\n\
+        P0 (gpu 0, cta 0) { st.weak.u32 [x+8], 7; st.weak.u64 [y], 4294967297; st.weak.u8 [d+1], 3; }\n";
+    let here = folder(&[("arrays.litmus", text)]);
+    let (_, out, _) = said(here.path(), &["check", "--states", "--model", "sc", "arrays.litmus"]);
+    let zeros = vec!["0"; 16].join(", ");
+    let wanted = format!("x = {{0, 0, 7}}, y = 4294967297, z = {{{zeros}, ..}}, P0:d = {{0, 3}}");
+    assert!(out.contains(&wanted), "{out}");
+}
+
 #[test]
 fn final_states_are_listed_by_model() {
     let here = folder(&[("sb.litmus", SB)]);
@@ -108,6 +120,132 @@ fn a_race_of_ones_own_is_made_smaller() {
     assert_eq!(said(here.path(), &["check", "small.litmus"]).0, 10, "{out}");
     let (code, _, err) = said(here.path(), &["minimize", "--keep", "verdict", "--model", "sc", "r.litmus"]);
     assert!(code == 2 && err.contains("nothing to keep"), "{err}");
+}
+
+/// A hang at a barrier or an mbarrier is not reduced to a loop that spins on nothing.
+#[test]
+fn a_hang_that_is_made_smaller_keeps_what_it_waits_for() {
+    let body = "mbarrier.init.shared::cta.b64 [b], 2; mbarrier.arrive.shared::cta.b64 s, [b];\n\
+        W: mbarrier.try_wait.parity.shared::cta.b64 p, [b], 0; @!p bra W;";
+    let text = format!("moire \"h\"\n.shared .b64 b;\nP0 (gpu 0, cta 0) {{ {body} }}\n");
+    let here = folder(&[("mbarrier.litmus", &text)]);
+    let (code, out, err) = said(here.path(), &["minimize", "mbarrier.litmus"]);
+    assert!(code == 10 && err.contains("kept: at an mbarrier, hang under ptx"), "{err}");
+    assert!(out.contains("mbarrier.try_wait"), "{out}");
+    let text = "moire \"h\"\nP0 (gpu 0, cta 0) { bar.sync 0, 64; }\nP1 (gpu 0, cta 0) { exit; }\n";
+    std::fs::write(here.path().join("barrier.litmus"), text).unwrap();
+    let (code, out, err) = said(here.path(), &["minimize", "barrier.litmus"]);
+    assert!(code == 10 && out.contains("bar.sync 0, 64"), "{out}{err}");
+}
+
+/// Who waits, at which line, for what, and who is not there.
+#[test]
+fn a_hang_names_line_value_and_who_is_absent() {
+    let spin = "moire \"s\"\n.global .b32 f;\nP0 (gpu 0, cta 0) {\nL: ld.relaxed.gpu.u32 r0, [f];\nsetp.ne.u32 p, r0, 1;\n\
+        @p bra L;\n}\nP1 (gpu 0, cta 1) { st.relaxed.gpu.u32 [f], 2; }\n";
+    let here = folder(&[("spin.litmus", spin)]);
+    let (_, out, _) = said(here.path(), &["check", "spin.litmus"]);
+    let says = "P0 waits at line 4 for another value of `ld.relaxed.gpu.u32 r0, [f]`, which reads 2 for ever";
+    assert!(out.contains(says), "{out}");
+    let text = "moire \"h\"\nP0 (gpu 0, cta 0) { bar.sync 0, 64; }\nP1 (gpu 0, cta 0) { exit; }\n";
+    std::fs::write(here.path().join("barrier.litmus"), text).unwrap();
+    let (_, out, _) = said(here.path(), &["check", "barrier.litmus"]);
+    assert!(out.contains("P0 waits at line 2 for the barrier `bar.sync 0, 64` (P1 has ended)"), "{out}");
+    let (_, out, _) = said(here.path(), &["check", "--format", "json", "barrier.litmus"]);
+    let object: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let waits = &object["parts"][0]["hang"]["waits"];
+    assert_eq!(waits[0]["thread"], "P0", "{out}");
+    assert_eq!(waits[0]["absent"], serde_json::json!(["P1 has ended"]), "{out}");
+}
+
+/// The words of the model stay in JSON; people read what happens.
+#[test]
+fn an_answer_has_no_words_of_the_engines() {
+    let here = folder(&[("r.litmus", RACE)]);
+    let (_, out, _) = said(here.path(), &["check", "r.litmus"]);
+    for word in ["uniform-race", "dead end", "blocked", "checks"] {
+        assert!(!out.contains(word), "{word}: {out}");
+    }
+    let (_, json, _) = said(here.path(), &["check", "--format", "json", "r.litmus"]);
+    assert!(json.contains("\"kind\":\"uniform-race\"") && json.contains("\"dead_ends\":"), "{json}");
+}
+
+/// A value that is passed and orders nothing: what is missing at which end. Where nothing is missing at either end, no guess.
+#[test]
+fn a_race_says_where_the_chain_breaks() {
+    let text = |write: &str, read: &str| {
+        format!(
+            "moire \"c\"\n.global .b32 x;\n.global .b32 f;\nP0 (gpu 0, cta 0) {{\n  st.weak.u32 [x], 1;\n  st.{write}.u32 [f], 1;\n}}\n\
+             P1 (gpu 0, cta 1) {{\n  ld.{read}.u32 r0, [f];\n  setp.ne.u32 p, r0, 1;\n  @p exit;\n  ld.weak.u32 r1, [x];\n}}\n"
+        )
+    };
+    let here = folder(&[]);
+    let out = |write: &str, read: &str| {
+        std::fs::write(here.path().join("c.litmus"), text(write, read)).unwrap();
+        said(here.path(), &["check", "c.litmus"]).1
+    };
+    let neither = out("relaxed.gpu", "relaxed.gpu");
+    let chain = "line 9 reads what line 6 wrote, and that orders nothing else: ";
+    assert!(
+        neither.contains(&format!("{chain}the write does not release, and the read does not acquire")),
+        "{neither}"
+    );
+    let half = out("release.gpu", "relaxed.gpu");
+    assert!(half.contains(&format!("{chain}the write releases, but the read does not acquire")), "{half}");
+    let scopes = out("release.cta", "acquire.cta");
+    assert!(scopes.contains("c.litmus: race") && !scopes.contains(chain), "{scopes}");
+}
+
+/// The page stands alone: lanes, the racing pair, instructions with lines, and a list for narrow screens.
+#[test]
+fn an_execution_is_a_page() {
+    let here = folder(&[("r.litmus", RACE)]);
+    said(here.path(), &["check", "--witness", "out", "r.litmus"]);
+    let read = |form: &str| std::fs::read_to_string(here.path().join(format!("out/r.race.{form}"))).unwrap();
+    let (page, svg) = (read("html"), read("svg"));
+    assert!(page.starts_with("<!doctype html>") && page.contains("name=\"viewport\""), "{page}");
+    assert_eq!(page.matches("class=\"event bad\"").count(), 2, "{page}");
+    assert_eq!(page.matches("<li class=\"bad\"><b>").count(), 2, "{page}");
+    assert!(svg.starts_with("<svg") && page.contains("st.weak"), "{page}");
+    assert!(!page.contains("src=") && !page.contains("href="), "{page}");
+    assert!(read("dot").starts_with("digraph"));
+}
+
+/// A file of another language gets the command that makes it one that is read.
+#[test]
+fn a_file_that_is_no_program_says_what_to_do() {
+    let files = [
+        ("k.cu", "__global__ void k(int* p) { *p = 1; }\n", "`nvcc -ptx -lineinfo` writes"),
+        ("k.cubin", "\u{7f}ELF\u{2}\u{1}", "machine code: `nvcc -ptx`"),
+        ("k.py", "import triton\n", "`moire record`"),
+        ("k.txt", "hello\n", "starts with `moire \"name\"`"),
+    ];
+    let here = folder(&[]);
+    for (file, text, hint) in files {
+        std::fs::write(here.path().join(file), text).unwrap();
+        let (code, _, err) = said(here.path(), &["check", file]);
+        assert!(code == 2 && err.contains(hint), "{file}: {err}");
+    }
+}
+
+/// A misspelt object is no address; what many threads share is said once.
+#[test]
+fn a_name_that_nothing_writes_is_said_once() {
+    let store = |n: usize| format!("P{n} (gpu 0, cta {n}) {{ st.relaxed.gpu.u32 [dta], r0; }}\n");
+    let text = format!("moire \"m\"\n.global .b32 data;\n{}", (0..3).map(store).collect::<String>());
+    let here = folder(&[("m.litmus", &text)]);
+    let (_, _, err) = said(here.path(), &["check", "m.litmus"]);
+    assert_eq!(err.matches("nothing writes `r0`: it is 0 (and in 2 other threads)").count(), 1, "{err}");
+    assert_eq!(err.matches("nothing writes").count(), 2, "{err}");
+    assert!(err.contains("did you mean the object `data`?"), "{err}");
+}
+
+#[test]
+fn a_coordinator_that_is_not_there_is_named_once() {
+    let here = folder(&[]);
+    let (_, _, err) = said(here.path(), &["campaign", "list", "--coordinator", "127.0.0.1:1"]);
+    assert!(err.contains("`moire serve` starts one"), "{err}");
+    assert_eq!(err.matches("127.0.0.1:1").count(), 1, "{err}");
 }
 
 #[test]

@@ -78,6 +78,12 @@ fn a_loss_is_said_by_every_command() {
     assert!(says(&["findings", "list", "--store", "store"]).contains("LOST"));
     says(&["findings", "list", "--store", "store"]);
     says(&["campaign", "list", "--store", "store"]);
+    // A look at the summary is no report that the next one is compared with.
+    for _ in 0..2 {
+        let summary = says(&["report", "--store", "store"]);
+        assert!(summary.contains("First report of this store"), "{summary}");
+        assert!(summary.contains("**LOST**: the log was damaged"), "{summary}");
+    }
     says(&["report", "--store", "store", "--out", "report"]);
     let report = std::fs::read_to_string(folder.path().join("report/summary.md")).unwrap();
     assert!(report.contains("**LOST**: the log was damaged"), "{report}");

@@ -116,6 +116,11 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ),
     (
         "barrier-count",
+        "P0 (gpu 0, cta 0, warp 0, lanes 0-31) { bar.sync 1, 96; } P1 (gpu 0, cta 0, warp 1, lanes 0-31) { bar.sync 1, 96; }",
+        "P0 (gpu 0, cta 0, warp 0, lanes 0-31) { bar.sync 1, 64; } P1 (gpu 0, cta 0, warp 1, lanes 0-31) { bar.sync 1, 64; }",
+    ),
+    (
+        "barrier-count",
         "P0 (gpu 0, cta 0) { bar.arrive 1, 2; } P1 (gpu 0, cta 0) { bar.sync 1, 3; }",
         "P0 (gpu 0, cta 0) { bar.arrive 1, 3; bar.arrive 1, 3; } P1 (gpu 0, cta 0) { bar.sync 1, 3; }",
     ),

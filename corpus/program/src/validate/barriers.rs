@@ -182,11 +182,13 @@ fn counts(report: &mut Report<'_>, all: &[Use<'_>]) {
     if all.iter().filter(|u| u.arrive).any(|u| loops(&u)) {
         return;
     }
-    let arrivals = all.iter().filter(|u| u.arrive).count();
-    let mut waiting: Vec<&str> = all.iter().filter(|u| !u.arrive).map(|u| u.thread.name.as_str()).collect();
-    waiting.dedup();
-    if i128::try_from(arrivals + waiting.len()).is_ok_and(|most| most < wanted) {
-        let what = format!("waits for {wanted} threads, at most {} can arrive", arrivals + waiting.len());
+    let lanes = |u: &&Use<'_>| i128::from(u.thread.place.lanes().count_ones());
+    let arrivals: i128 = all.iter().filter(|u| u.arrive).map(|u| lanes(&u)).sum();
+    let mut waiting: Vec<&Use<'_>> = all.iter().filter(|u| !u.arrive).collect();
+    waiting.dedup_by_key(|u| &u.thread.name);
+    let most = arrivals + waiting.iter().map(lanes).sum::<i128>();
+    if most < wanted {
+        let what = format!("waits for {wanted} threads, at most {most} can arrive");
         report.at("barrier-count", by.thread, by.instr, &what, None);
     }
 }

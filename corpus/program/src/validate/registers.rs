@@ -4,11 +4,14 @@ use super::report::Report;
 use super::widths::{PREDICATE, extended};
 use crate::ir::*;
 use crate::registers::uses;
+use crate::text::scan::closest;
+use std::collections::BTreeMap;
 
 pub(super) fn check(report: &mut Report<'_>) {
     let program = report.program;
+    let mut told = BTreeMap::new();
     for (t, thread) in program.threads.iter().enumerate() {
-        unwritten(report, t, thread);
+        unwritten(report, t, thread, &mut told);
         let mut wants = vec![Want::default(); thread.regs.len()];
         for instr in &thread.body {
             floats(report, thread, instr);
@@ -30,7 +33,13 @@ pub(super) fn check(report: &mut Report<'_>) {
     }
 }
 
-fn unwritten(report: &mut Report<'_>, t: usize, thread: &Thread) {
+/// Each name is remarked upon once: where it is first read. `told` has its remark, and how many other threads read it.
+fn unwritten<'p>(
+    report: &mut Report<'_>,
+    t: usize,
+    thread: &'p Thread,
+    told: &mut BTreeMap<&'p str, (usize, usize)>,
+) {
     let mut open: Vec<bool> = thread.regs.iter().map(|r| r.init == RegInit::Value(0)).collect();
     for instr in &thread.body {
         for reg in uses(&instr.op).1 {
@@ -40,8 +49,21 @@ fn unwritten(report: &mut Report<'_>, t: usize, thread: &Thread) {
     for instr in &thread.body {
         for reg in uses(&instr.op).0.into_iter().chain(instr.guard.map(|g| g.reg)) {
             if std::mem::take(&mut open[reg.index()]) {
-                let what = format!("nothing writes `{}`: it is 0", thread.regs[reg.index()].name);
-                report.at("unwritten-register", thread, instr, &what, None);
+                let name = thread.regs[reg.index()].name.as_str();
+                if let Some((remark, more)) = told.get_mut(name) {
+                    *more += 1;
+                    report.again(*remark, *more);
+                    continue;
+                }
+                told.insert(name, (report.out.len(), 0));
+                let what = format!("nothing writes `{name}`: it is 0");
+                report.at(
+                    "unwritten-register",
+                    thread,
+                    instr,
+                    &what,
+                    misspelt(report.program, &instr.op, (reg, name)),
+                );
             }
         }
     }
@@ -58,6 +80,14 @@ fn unwritten(report: &mut Report<'_>, t: usize, thread: &Thread) {
             report.about("unwritten-register", what, None);
         }
     }
+}
+
+/// An object of a name near that of a register that is used as an address.
+fn misspelt(program: &Program, op: &Op, (reg, name): (Reg, &str)) -> Option<String> {
+    let (Op::Load { addr, .. } | Op::Store { addr, .. } | Op::Rmw { addr, .. }) = op else { return None };
+    let known: Vec<&str> = program.symbols.iter().map(|s| s.name.as_str()).collect();
+    let near = closest(name, &known).filter(|_| addr.base == Operand::Reg(reg))?;
+    Some(format!("no object has this name, so it is a register; did you mean the object `{near}`?"))
 }
 
 fn floats(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {

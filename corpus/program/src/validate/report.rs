@@ -29,6 +29,14 @@ impl<'p> Report<'p> {
         self.push(id, (instr.line, instr.column), format!("`{text}`: {what}"), hint);
     }
 
+    /// Says of a remark how many other threads it is true of.
+    pub(super) fn again(&mut self, remark: usize, more: usize) {
+        let Some(one) = self.out.get_mut(remark) else { return };
+        let end = one.message.find(" (and in ").unwrap_or(one.message.len());
+        one.message.truncate(end);
+        one.message += &format!(" (and in {more} other thread{})", if more == 1 { "" } else { "s" });
+    }
+
     /// Adds a remark that concerns no single instruction.
     pub(super) fn about(&mut self, id: &'static str, what: String, hint: Option<String>) {
         self.push(id, (0, 0), what, hint);

@@ -11,15 +11,17 @@ use moire_coordinator::many;
 use moire_execution::leaf::{Asked, FinalState, asked, instances, observed_registers};
 use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
-use moire_program::ir::{ObjectId, Program};
+use moire_program::ir::{Content, Instr, ObjectId, Op, Operand, Program};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 /// The shipped models beside which a model is shown.
 pub(super) const BESIDE: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
-/// Bytes of an object that are shown as one number.
-const SHOWN_BYTES: u32 = 16;
+/// Elements of an array that are shown.
+const SHOWN_ELEMENTS: usize = 16;
+/// Bytes of an element of memory that no access names.
+const WORD_BYTES: u32 = 4;
 
 /// The final states of one program.
 pub(super) struct States<'a> {
@@ -160,9 +162,32 @@ fn words(program: &Program, state: &FinalState, shown: &Asked) -> Vec<(String, S
         }
         let owner = instance.owner.map_or(String::new(), |t| format!("{}:", program.threads[t.index()].name));
         let object = &program.objects[instance.object.index()];
-        let value = content.value(0, SHOWN_BYTES);
-        let rest = if object.bytes > SHOWN_BYTES { ".." } else { "" };
-        out.push((format!("{owner}{}", object.name), format!("{value}{rest}")));
+        let value = elements(content, object.bytes, width(program, instance.object));
+        out.push((format!("{owner}{}", object.name), value));
     }
     out
+}
+
+/// The bytes of the elements of an object: those of the narrowest access that names it.
+fn width(program: &Program, object: ObjectId) -> u32 {
+    let of = |instr: &Instr| {
+        let (Op::Load { ty, addr, .. } | Op::Store { ty, addr, .. } | Op::Rmw { ty, addr, .. }) = &instr.op
+        else {
+            return None;
+        };
+        let Operand::Address(symbol) = addr.base else { return None };
+        (program.symbols[symbol.index()].object == object).then(|| ty.bytes())
+    };
+    let all = program.threads.iter().flat_map(|t| &t.body);
+    all.filter_map(of).min().unwrap_or_else(|| program.objects[object.index()].bytes.min(WORD_BYTES))
+}
+
+/// A number, or the first elements of an array in braces.
+fn elements(content: &Content, bytes: u32, width: u32) -> String {
+    if bytes <= width {
+        return content.value(0, bytes).to_string();
+    }
+    let shown = (0..bytes / width).take(SHOWN_ELEMENTS).map(|i| content.value(i * width, width).to_string());
+    let rest = if (bytes / width) as usize > SHOWN_ELEMENTS { ", .." } else { "" };
+    format!("{{{}{rest}}}", shown.collect::<Vec<_>>().join(", "))
 }

@@ -30,12 +30,25 @@ use declare::{declaration, named};
 pub use instruction::{form, instruction};
 use reader::register;
 
+/// What to do with a file that is no program, by what it seems to be.
+fn instead(source: &str) -> &'static str {
+    let has = |words: &[&str]| words.iter().any(|word| source.contains(word));
+    if source.starts_with("\u{7f}ELF") {
+        "it is machine code: `nvcc -ptx` writes the PTX that is judged, `cuobjdump -ptx` takes it from a file that holds it"
+    } else if has(&["__global__", "__device__", "#include <cuda"]) {
+        "it is CUDA C++: `nvcc -ptx -lineinfo` writes the PTX that is judged"
+    } else if has(&["import triton", "import torch", "import cutlass", "import cuda"]) {
+        "it is Python: `moire record` keeps the kernels that a program launches"
+    } else {
+        "a native program starts with `moire \"name\"`"
+    }
+}
+
 /// Reads one file.
 pub fn parse(source: &str) -> Result<Program, ParseError> {
     let mut scan = Scan::new(source, Comments::C);
     if !scan.keyword("moire") {
-        let hint = "a native program starts with `moire \"name\"`".to_owned();
-        return Err(scan.error("this does not look like a program".into(), Some(hint)));
+        return Err(scan.error("this does not look like a program".into(), Some(instead(source).to_owned())));
     }
     let name = string(&mut scan)?;
     let mut builder = Builder::new(&name);
