@@ -14,6 +14,7 @@ Judge a program or kernel:                  moire check kernel.ptx
   check        Races, hangs, broken conditions of litmus texts and kernels
   record       The kernels that a program launches, for check
   test         Every program of a folder that has an expectation
+  explain      What a verdict or a rule means, with an example
   models       Show and compare the models
   gpu          Run litmus programs on a GPU, or on its stand-in
 
@@ -77,6 +78,8 @@ pub(crate) enum Command {
     Check(Box<cmd::check::Check>),
     /// Run a program and record the kernels that it launches, with parameters, tensor maps and aliasing, for `moire check`
     Record(cmd::record::Record),
+    /// Say what a verdict or a rule means, what to do, and show a small program that has it
+    Explain(cmd::explain::Explain),
     /// Run every program of a folder that has an expectation
     Test(cmd::test::Test),
     /// Run a campaign in this process: make programs, ask every oracle, store what disagrees
@@ -149,6 +152,7 @@ impl Command {
         match self {
             Self::Check(a) => cmd::check::run(a),
             Self::Record(a) => cmd::record::run(a),
+            Self::Explain(a) => cmd::explain::run(a),
             Self::Test(a) => cmd::test::run(a),
             Self::Fuzz(a) => cmd::fuzz::run(a),
             Self::Serve(a) => cmd::serve::serve(a, log),

@@ -14,6 +14,7 @@ mod line;
 mod logs;
 mod memory;
 mod model;
+mod picture;
 mod releases;
 mod remote;
 mod samples;

@@ -12,6 +12,7 @@ use crate::proof::Operational;
 use crate::readings::Profile;
 use crate::stale::Stale;
 use crate::verdicts::{Verdicts, union};
+use crate::waiting::Waits;
 use anyhow::Error;
 use moire_cat::{Model, Variants};
 use moire_explore::Summary;
@@ -148,6 +149,8 @@ pub struct Hang {
     pub who: String,
     /// The line at which the first of them waits; 0 if it is not known.
     pub line: u32,
+    /// The threads that wait.
+    pub waits: Vec<Waits>,
 }
 
 /// An execution that shows something wrong.

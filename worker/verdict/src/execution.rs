@@ -54,6 +54,12 @@ pub struct Edge {
 }
 
 impl Execution {
+    /// The first access of a thread at a line.
+    pub fn access(&self, thread: &str, line: u32) -> Option<usize> {
+        let own = |e: &Event| e.thread.as_deref() == Some(thread) && e.line == line && e.location.is_some();
+        self.events.iter().position(own)
+    }
+
     /// An execution that an engine found.
     pub fn new(program: &Program, witness: &leaf::Witness) -> Self {
         let one = |e: &leaf::WitnessEvent| {

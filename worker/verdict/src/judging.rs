@@ -245,9 +245,10 @@ impl Judge<'_> {
 /// What a judgement says of a program, without notes.
 fn told(source: &Source, judgement: &Judgement, sample: Option<Sample>) -> Part {
     let program = &source.program;
-    let hang = |ends: &Vec<_>, witness| Hang {
-        who: waiting::who(program, ends, judgement),
-        line: waiting::line(ends, witness),
+    let hang = |ends: &Vec<_>, witness| {
+        let waits = waiting::waits(program, ends, judgement, witness);
+        let line = waits.first().map_or(0, |w| w.line);
+        Hang { who: waiting::sentences(&waits), line, waits }
     };
     Part {
         verdicts: Verdicts(judgement.verdicts.clone()),

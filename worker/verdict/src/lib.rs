@@ -24,5 +24,6 @@ pub mod proof;
 pub mod question;
 pub mod readings;
 pub mod stale;
+pub mod told;
 pub mod verdicts;
-mod waiting;
+pub mod waiting;

@@ -12,11 +12,17 @@ pub(crate) fn accesses(program: &Program, finding: &Finding) -> Option<String> {
     let (first, last) = (ops.first()?, ops.last()?);
     let common: BTreeSet<ObjectId> =
         objects(program, first.1).intersection(&objects(program, last.1)).copied().collect();
-    let all: Vec<String> = ops.iter().map(|(t, op)| access(program, t, op, &common)).collect();
+    let mut all: Vec<String> = ops.iter().map(|(t, op)| access(program, t, op, &common)).collect();
+    // A proxy tells something only beside another one.
+    if all.iter().all(|a| a.starts_with(GENERIC)) {
+        all.iter_mut().for_each(|a| drop(a.drain(..GENERIC.len())));
+    }
     let named = common.iter().next().map(|o| program.objects[o.index()].name.as_str());
     let of = named.map_or(String::new(), |name| format!(" of `{name}`"));
     Some(format!("{}{of}", all.join(" against ")))
 }
+
+const GENERIC: &str = "generic ";
 
 /// The one instruction of a place.
 fn op<'p>(program: &'p Program, place: &Place) -> Option<(&'p Thread, &'p Op)> {
@@ -114,6 +120,7 @@ mod tests {
         };
         assert_eq!(of([6, 7]), "generic write against async-proxy read of `a`");
         assert_eq!(of([6, 8]), "generic write against async-proxy write of `a`");
+        assert_eq!(of([6, 6]), "write against write of `a`");
         assert_eq!(of([6, 99]), "");
     }
 }

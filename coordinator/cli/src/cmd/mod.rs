@@ -7,6 +7,7 @@ pub(crate) mod certs;
 pub(crate) mod check;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod explain;
 pub(crate) mod findings;
 pub(crate) mod fuzz;
 pub(crate) mod generate;

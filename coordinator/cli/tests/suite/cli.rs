@@ -147,7 +147,7 @@ fn tile_kernels() {
     // A litmus text with tile blocks is judged by their model, too.
     let across = file("../litmus/tile/atomics-across.litmus");
     let files: &[(&str, &[u8])] = &[("across.litmus", &across)];
-    check(&["check", "across.litmus"], files, 0, "across.litmus: clean\n  tile-ir:");
+    check(&["check", "across.litmus"], files, 0, "across.litmus: clean\n  under tile-ir:");
     check(&["check", "across.litmus", "--model", "ptx"], files, 11, "~exists is not decided");
 }
 

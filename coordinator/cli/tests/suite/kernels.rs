@@ -134,7 +134,7 @@ fn ctas_of_an_assumed_launch_meet() {
     let (code, out, err) = check(&stores("%rd2"), &[]);
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(out.contains("clusters 0, 1 touch nothing in common and run the same program"), "{out}");
-    assert!(out.contains("ptx: 1 execution, "), "two clusters are no more work than one: {out}");
+    assert!(out.contains("ptx: 1 execution; "), "two clusters are no more work than one: {out}");
     let launch = &json(&stores("%rd2"), &["--grid", "3"])["launch"];
     assert_eq!(launch["parts"], serde_json::json!([[[0], [1], [2]]]));
     // A cluster that does something else is a part of its own, and one wrong part is enough.
@@ -142,8 +142,8 @@ fn ctas_of_an_assumed_launch_meet() {
         stores("%rd2").replace("DONE:", "setp.ne.u32 %p, %r0, 1;\n@%p bra DONE;\nbar.sync 1, 64;\nDONE:");
     let (code, out, err) = check(&other, &["--grid", "3"]);
     assert!(code == Some(10) && out.starts_with("k.ptx: hang\n"), "{out}{err}");
-    assert!(out.contains("  clusters 0, 2, clean: ptx: 1 execution, "), "{out}");
-    assert!(out.contains("  clusters 1, hang: ptx: 0 executions, 1 blocked"), "{out}");
+    assert!(out.contains("  clusters 0, 2, clean: under ptx: 1 execution; "), "{out}");
+    assert!(out.contains("  clusters 1, hang: under ptx: 0 executions that end, 1 that hang"), "{out}");
     assert_eq!(json(&other, &["--grid", "3"])["parts"].as_array().unwrap().len(), 2);
 }
 
@@ -227,7 +227,7 @@ fn a_smaller_launch_adds_its_own_races_and_never_a_hang() {
     for format in ["sarif", "junit"] {
         let (code, out, _) = check(&alone, &["--format", format]);
         assert!(
-            code == Some(10) && out.contains("moire check k.ptx --grid 1 --cluster 1: uniform-race"),
+            code == Some(10) && out.contains("moire check k.ptx --grid 1 --cluster 1: conflicting accesses"),
             "{out}"
         );
     }
@@ -481,7 +481,10 @@ fn a_module_is_judged_under_both_profiles() {
     assert_eq!((&profile["name"], &profile["letter_only"]), (&"letter".into(), &true.into()));
     // Explanations have a budget of their own; verdicts do not depend on it.
     let (code, out, _) = check(&module, &["--explain-time", "0s"]);
-    assert!(code == Some(0) && out.contains(note) && out.contains("readings not told apart"), "{out}");
+    assert!(
+        code == Some(0) && out.contains(note) && out.contains("not looked for in the time for explanations"),
+        "{out}"
+    );
     let (code, out, _) = check(&module, &["--profile", "letter", "--explain-time", "0s"]);
     let order = "missing: an order between line 24 and line 29";
     assert!(code == Some(10) && out.contains(order) && !out.contains("mend, "), "{out}");

@@ -123,13 +123,13 @@ fn findings_name_accesses_and_lines() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/litmus");
     let report = |file: &str| {
         let out = text(moire(&corpus, &["check", "--explain-time", "0s", file]).stdout);
-        out.lines().take_while(|l| !l.contains("in this execution")).collect::<Vec<_>>().join("\n")
+        out.lines().take_while(|l| !l.contains("in this execution, ")).collect::<Vec<_>>().join("\n")
     };
     let all = [
         ("consan/row20a-buggy.litmus", "generic write against async-proxy read of `"),
-        ("tcgen05/no-dealloc.litmus", "protocol: tcgen05.alloc"),
-        ("tcgen05/dealloc-twice.litmus", "lifetime: tcgen05.dealloc"),
-        ("mbarrier/over-arrival.litmus", "protocol: mbarrier.arrive"),
+        ("tcgen05/no-dealloc.litmus", "tcgen05.alloc of `slot`"),
+        ("tcgen05/dealloc-twice.litmus", "tcgen05.dealloc"),
+        ("mbarrier/over-arrival.litmus", "mbarrier.arrive"),
         ("copies/wgmma-register.litmus", "race: "),
     ];
     for (file, says) in all {

@@ -402,13 +402,13 @@ fn a_source_program_is_checked_under_its_model() {
     let (code, said) = alone.run(&["check", "asked.src"]);
     assert_eq!(code, 0, "{said}");
     assert!(
-        said.starts_with("asked.src: clean\n  rc11-scoped: ") && said.contains("~exists holds"),
+        said.starts_with("asked.src: clean\n  under rc11-scoped: ") && said.contains("~exists holds"),
         "{said}"
     );
     let (code, said) = alone.run(&["check", "racy.src"]);
     assert_eq!((code, said.starts_with("racy.src: undefined\n")), (10, true), "{said}");
     assert!(
-        said.contains("undefined-race, line 5 of P0 and line 10 of P1\n") && !said.contains("mend"),
+        said.contains(", line 5 of P0 and line 10 of P1 [undefined-race]\n") && !said.contains("mend"),
         "{said}"
     );
     assert!(

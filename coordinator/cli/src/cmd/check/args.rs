@@ -38,7 +38,7 @@ pub(crate) struct Check {
     /// How to print
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: CheckFormat,
-    /// Write the deciding executions as Graphviz files into this folder
+    /// Write the deciding executions into this folder: pages for a browser, pictures, Graphviz files
     #[arg(long, value_name = "DIR")]
     pub(crate) witness: Option<PathBuf>,
     /// Instead of judging, list every final state, how many executions end in it, and which models allow it

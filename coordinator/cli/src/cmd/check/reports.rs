@@ -104,7 +104,7 @@ fn unwritten(part: &Part) -> Vec<(String, u32)> {
 /// A verdict in a sentence, behind the command of the smaller launch that shows it.
 fn said(verdict: &Verdict, part: &Part) -> String {
     let head = part.launch.as_ref().map_or(String::new(), |command| format!("{command}: "));
-    let shown = || part.shown(verdict).into_iter().collect::<Vec<_>>().join(", ");
+    let shown = || part.shown(verdict).into_iter().map(text::title).collect::<Vec<_>>().join("; ");
     head + &match (verdict, &part.hang) {
         (Verdict::Hang, Some(hang)) => hang.who.clone(),
         (Verdict::Race | Verdict::Lifetime | Verdict::Protocol | Verdict::EarlyPass, _) => shown(),

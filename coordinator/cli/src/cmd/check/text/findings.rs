@@ -1,10 +1,12 @@
 //! What is wrong with a part, and the notes beside it: mistakes with their lines, edits, stale reads, other readings.
 
+use super::chain;
 use moire_cat::LETTER;
 use moire_verdict::answer::{Answer, Part};
 use moire_verdict::finding::{Finding, Place};
 use moire_verdict::mending::{Advice, Redundant};
 use moire_verdict::readings::{Profile, Unwritten};
+use moire_verdict::told;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most groups of findings listed.
@@ -13,6 +15,14 @@ const LISTED: usize = 12;
 const REMOVED: usize = 40;
 /// Characters of a source line that are shown.
 const SHOWN: usize = 100;
+
+/// The rule of most races.
+const PLAIN: &str = "uniform-race";
+
+/// What a rule, or a hang, is called in a sentence.
+pub(in crate::cmd::check) fn title(rule: &str) -> &str {
+    told::rule(rule).or_else(|| told::verdict(rule)).map_or(rule, |told| told.title)
+}
 
 /// The findings and notes of a part.
 pub(super) fn text(answer: &Answer, part: &Part) -> String {
@@ -86,13 +96,18 @@ fn grouped<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> Vec<Vec<&'f F
 /// A group of findings: verdict, what the instructions do, where, and their lines.
 fn shown(answer: &Answer, part: &Part, group: &[&Finding]) -> String {
     let first = group[0];
-    let known = first.accesses.iter().map(String::as_str).chain([first.kind.as_str()]);
+    // A race of accesses of the same bytes needs no more words.
+    let plain = first.kind == PLAIN;
+    let title = Some(title(&first.kind)).filter(|_| !plain || first.accesses.is_none());
     let together = together(part, group);
-    let words: Vec<&str> = known.chain([together.as_str()]).filter(|w| !w.is_empty()).collect();
-    let mut out = format!("  {}: {}\n", first.verdict, words.join(", "));
+    let known = title.into_iter().chain(first.accesses.as_deref()).chain([together.as_str()]);
+    let words: Vec<&str> = known.filter(|w| !w.is_empty()).collect();
+    let rule = if plain { String::new() } else { format!(" [{}]", first.kind) };
+    let mut out = format!("  {}: {}{rule}\n", first.verdict, words.join(", "));
     let mut lines: Vec<u32> = first.places.iter().map(|p| p.line).collect();
     lines.dedup();
     out.extend(lines.into_iter().map(|line| quoted(answer, line)));
+    out.extend(chain::broken(part, first).map(|why| format!("    {why}\n")));
     out
 }
 
@@ -156,7 +171,7 @@ pub(crate) fn places(finding: &Finding) -> String {
 /// The settings of the readings that findings rely on.
 pub(crate) fn relied(unwritten: &Unwritten) -> String {
     match unwritten.relies.as_slice() {
-        [] => "readings not told apart".to_owned(),
+        [] => "readings that were not looked for in the time for explanations".to_owned(),
         all => joined(all.iter().map(|r| &r.setting), ", "),
     }
 }

@@ -1,5 +1,6 @@
 //! One answer for people.
 
+mod chain;
 mod findings;
 mod launch;
 mod operational;
@@ -14,7 +15,7 @@ use moire_verdict::door::Answered;
 use moire_verdict::kernel::Launched;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) use findings::{places, relied};
+pub(super) use findings::{places, relied, title};
 pub(super) use launch::{text as launch_text, uncovered};
 
 /// Verdict and executions to stdout, or to stderr beside a patch; errors and advice of the static rules to stderr.
@@ -33,6 +34,12 @@ pub(super) fn print(answer: &Answer, beside_patch: bool) {
     }
 }
 
+/// What is wrong with a part, without the executions that show it.
+pub(super) fn wrong(answer: &Answer, part: &Part) -> String {
+    let hang = part.hang.iter().map(|h| format!("  hang: {}\n", h.who)).collect::<String>();
+    hang + &findings::text(answer, part)
+}
+
 /// Everything below the verdicts.
 fn body(answer: &Answer) -> String {
     let mut out = scope(answer);
@@ -42,7 +49,8 @@ fn body(answer: &Answer) -> String {
     }
     for (part, shown) in answer.parts.iter().flat_map(|p| p.executions.iter().map(move |e| (p, e))) {
         let table = show::table(&part.threads, &shown.execution);
-        out += &format!("  {}, in this execution:\n{table}", shown.shows.join(", "));
+        let shows: Vec<&str> = shown.shows.iter().map(|s| findings::title(s)).collect();
+        out += &format!("  in this execution, {}:\n{table}", shows.join("; "));
     }
     out
 }
@@ -96,15 +104,14 @@ pub(super) fn table(rows: &[(String, String)]) -> String {
 
 /// Where a part was explored, what was visited, and what is true of its conditions.
 fn explored_text(answer: &Answer, part: &Part, title: Option<String>) -> String {
-    let Visited { executions, blocked, dead_ends, checks, .. } = part.visited;
+    let Visited { executions, blocked, .. } = part.visited;
     let title = title.map_or(String::new(), |title| format!("{title}, {}: ", part.verdicts.line()));
     let agrees = part.second.as_ref().is_some_and(|s| s.answered == Answered::Both);
     let mut out = format!(
-        "  {title}{}: {}, {blocked} blocked, {}, {}{}{}\n",
+        "  {title}under {}: {}{}{}{}\n",
         answer.model.as_deref().unwrap_or_default(),
         many(executions, "execution"),
-        many(dead_ends, "dead end"),
-        many(checks, "check"),
+        if blocked > 0 { format!(" that end, {blocked} that hang") } else { String::new() },
         left_out(part.visited),
         if agrees { "; the operational engine agrees" } else { "" }
     );
