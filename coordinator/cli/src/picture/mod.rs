@@ -1,7 +1,7 @@
 //! An execution as a picture: a lane for each thread, time downwards, on each event what it does, its instruction and its line.
 //!
 //! [`page`] is a whole HTML page: the verdict, what is wrong, the picture, and for narrow screens the same events as a list.
-//! It loads nothing. [`svg`] is the picture alone.
+//! It loads nothing. [`fn@svg`] is the picture alone.
 
 mod order;
 mod svg;
