@@ -181,6 +181,16 @@ P1 (gpu 0, cluster 0, cta 0) { store.plain y, 2; }
     assert_eq!(early(20, load), []);
     let again = load.replace("selp.b32", "st.global.b32 [%rd2], %r2; selp.b32");
     assert_eq!(early(21, &again).len(), 1, "the store of the other thread may be undone");
+    // The thread loads the object plainly, too, and nobody sees another state: the store was asked to be atomic all the same.
+    let both = "source \"both\"
+.global .b32 x, y;
+P0 (gpu 0, cluster 0, cta 0) { r0 = load.plain x; store.relaxed.gpu x, 1; }
+P1 (gpu 0, cluster 0, cta 0) { r0 = load.relaxed.gpu x; }
+";
+    let weak = "ld.global.b32 %r1, [%rd1]; st.global.b32 [%rd1], 1; st.global.b32 [%rd3], %r1;\n";
+    let reader = "ld.relaxed.gpu.global.b32 %r1, [%rd1]; st.global.b32 [%rd4], %r1;\n";
+    let found = claims_of(both, &[gives(folder.path(), 22, &module(4, &[weak, reader]))], LLVM_SOURCES.name);
+    assert_eq!(found[0].axioms, [["weak-access"]]);
 }
 
 /// A load that was asked to be relaxed is not to blame, although an acquire of the thread reads the same object, too.

@@ -123,7 +123,10 @@ pub(super) fn class(asked: &Asked<'_>, judged: &Judged) -> Vec<String> {
         Judged::Undefined => vec![MIXED.to_owned()],
         Judged::Race if !weak_on_atomic(asked).is_empty() => vec![WEAK.to_owned()],
         Judged::Race if writes_what_is_read(asked) => vec![WRITTEN.to_owned()],
-        Judged::Race => lost(asked, true).unwrap_or_else(|| unexplained(asked, RACE)),
+        Judged::Race => {
+            let otherwise = if has_more_weak(asked) { WEAK } else { RACE };
+            lost(asked, true).unwrap_or_else(|| unexplained(asked, otherwise))
+        }
         Judged::Racy | Judged::Agrees(_) | Judged::Contested(..) | Judged::Progress(_) => Vec::new(),
     }
 }
@@ -206,6 +209,23 @@ fn writes_what_is_read(asked: &Asked<'_>) -> bool {
         let updates = thread.body.iter().filter(|i| matches!(i.op, Op::Rmw { .. }));
         updates.filter_map(|i| object(asked, &i.op)).any(|o| reads(t, o))
     })
+}
+
+/// Whether a thread has more weak accesses to an object in the PTX than the program has plain ones.
+fn has_more_weak(asked: &Asked<'_>) -> bool {
+    asked.compiled.program.threads.iter().enumerate().any(|(t, thread)| {
+        let weak: Vec<usize> =
+            thread.body.iter().filter(|i| is_weak(&i.op)).filter_map(|i| object(asked, &i.op)).collect();
+        let plain = |o: usize| {
+            let steps = steps(asked, t);
+            steps.iter().filter(|step| step.object() == Some(o) && Need::of(step).is_none()).count()
+        };
+        weak.iter().any(|o| weak.iter().filter(|w| *w == o).count() > plain(*o))
+    })
+}
+
+fn is_weak(op: &Op) -> bool {
+    matches!(op, Op::Load { order: LoadOrder::Weak, .. } | Op::Store { order: StoreOrder::Weak, .. })
 }
 
 /// Whether some object is accessed with several sizes.
@@ -384,11 +404,7 @@ fn weak_on_atomic(asked: &Asked<'_>) -> Vec<(usize, usize)> {
         let steps = steps(asked, t);
         steps.iter().all(|step| step.object() != Some(object) || Need::of(step).is_some())
     };
-    let weak = |t: usize, op: &Op| {
-        let weak =
-            matches!(op, Op::Load { order: LoadOrder::Weak, .. } | Op::Store { order: StoreOrder::Weak, .. });
-        weak && object(asked, op).is_some_and(|o| atomic(t, o))
-    };
+    let weak = |t: usize, op: &Op| is_weak(op) && object(asked, op).is_some_and(|o| atomic(t, o));
     let of = |(t, thread): (usize, &ir::Thread)| {
         let own = thread.body.iter().enumerate().filter(|(_, i)| weak(t, &i.op));
         own.map(|(at, _)| (t, at)).collect::<Vec<_>>()
