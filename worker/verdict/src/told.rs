@@ -44,7 +44,7 @@ macro_rules! told {
 /// The verdicts.
 pub const VERDICTS: &[Told] = told! {
     "race", "conflicting accesses without an order",
-        "Two threads access the same bytes, at least one of them writes, and nothing orders the two: no barrier between them, and no write with release whose value the other side reads with acquire. Relaxed and volatile accesses do not order what stands around them. Any interleaving is then possible, and compilers may assume that it does not happen.",
+        "Two threads access the same bytes, at least one of them writes, and nothing orders the two: no barrier between them, and no write with release whose value the other side reads with acquire. Relaxed and volatile accesses do not order what stands around them. The second side may see old bytes, new ones, or some of each.",
         "Put the barrier or the release and acquire between the two accesses that the answer names. Making the accesses themselves relaxed silences the race and leaves the bug.",
         "mp/mp-weak";
     "hang", "some threads wait for ever",
