@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 /// Name of the stream. A test compares the first programs with a recorded hash: if it fails, raise the number.
-pub const SOURCE_FINGERPRINT: &str = "source-2";
+pub const SOURCE_FINGERPRINT: &str = "source-3";
 
 /// The program at `index` of the stream of `seed`.
 pub fn source_seed(seed: u64, index: u64) -> Source {

@@ -95,6 +95,9 @@ fn guided_cycle(u: &mut Unstructured<'_>, scheme: &Scheme) -> Result<Source> {
     let skeleton = cycle::drawn(&mut |n| below(u, n));
     let mut needs = cycle::needs(&skeleton, &mut |n| below(u, n));
     let (points, locations) = cycle::points(&skeleton);
+    // An update of a part of a word becomes a loop. Four threads of loops take seconds to explore and tell no more than three.
+    let bits = if skeleton.len() > 3 { scheme.bits.max(32) } else { scheme.bits };
+    let scheme = &Scheme { bits, ..*scheme };
     let objects = objects(u, scheme, locations)?;
     let calm =
         needs.iter().all(|n| !n.sequence) && skeleton.iter().all(|s| matches!(s, Segment::Two(_, _, false)));

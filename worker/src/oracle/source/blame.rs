@@ -158,32 +158,44 @@ fn beyond(asked: &Asked<'_>) -> Vec<String> {
 
 /// What was lost, and the kinds of instructions that are to blame. With `whole` races have to be gone, too.
 fn lost(asked: &Asked<'_>, whole: bool) -> Option<Vec<String>> {
-    let mut all: Vec<(usize, usize)> = places(&asked.compiled.program);
-    // A stronger fence may stand in for an access beside it, so accesses come first.
-    let fence = |(t, at): &(usize, usize)| {
-        matches!(asked.compiled.program.threads[*t].body[*at].op, Op::Fence { .. })
-    };
-    all.sort_by_key(fence);
-    let name = |(t, at): &(usize, usize)| mnemonic(&asked.compiled.program.threads[*t].body[*at].op);
-    let suffices = |some: &[(usize, usize)], gift| suffices(asked, some, gift, whole);
     let gifts = [(Gift::Scope, "scope-lost"), (Gift::Order, "order-lost")];
-    let (gift, word) = gifts.into_iter().find(|(gift, _)| suffices(&all, *gift))?;
+    gifts.into_iter().find_map(|(gift, word)| {
+        let kind = blamed(asked, gift, whole)?;
+        Some(vec![word.to_owned(), kind.to_owned()])
+    })
+}
+
+/// The kind of instruction that lost it, if giving it back to all instructions helps.
+fn blamed(asked: &Asked<'_>, gift: Gift, whole: bool) -> Option<&'static str> {
+    let program = &asked.compiled.program;
+    let op = |(t, at): &(usize, usize)| &program.threads[*t].body[*at].op;
+    let mut all: Vec<(usize, usize)> =
+        places(program).into_iter().filter(|place| given(asked, *place, gift) != *op(place)).collect();
+    // A stronger fence may stand in for an access beside it, so accesses come first.
+    all.sort_by_key(|place| matches!(op(place), Op::Fence { .. }));
+    let name = |place: &(usize, usize)| mnemonic(op(place));
+    let suffices = |some: &[(usize, usize)]| suffices(asked, some, gift, whole);
+    if all.is_empty() || !suffices(&all) {
+        return None;
+    }
     let of = |kinds: &[&str]| -> Vec<(usize, usize)> {
         all.iter().filter(|place| kinds.contains(&name(place))).copied().collect()
     };
     let mut kinds: Vec<&str> = all.iter().map(name).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let one = all.iter().find(|place| suffices(&[**place], gift)).map(name);
-    let one = one.or_else(|| kinds.iter().find(|kind| suffices(&of(&[**kind]), gift)).copied());
+    if kinds.len() == 1 {
+        return kinds.first().copied();
+    }
+    let one = all.iter().find(|place| suffices(&[**place])).map(name);
+    let one = one.or_else(|| kinds.iter().find(|kind| suffices(&of(&[**kind]))).copied());
     for kind in kinds.clone().into_iter().filter(|_| one.is_none()) {
         let rest: Vec<&str> = kinds.iter().filter(|k| **k != kind).copied().collect();
-        if suffices(&of(&rest), gift) {
+        if suffices(&of(&rest)) {
             kinds = rest;
         }
     }
-    let kind = one.or_else(|| kinds.first().copied())?;
-    Some(vec![word.to_owned(), kind.to_owned()])
+    one.or_else(|| kinds.first().copied())
 }
 
 /// Whether a thread has fewer updates of an object in the PTX than in the program.
@@ -295,11 +307,18 @@ fn fenced(program: &Program) -> Program {
 fn suffices(asked: &Asked<'_>, places: &[(usize, usize)], gift: Gift, whole: bool) -> bool {
     let mut stronger = asked.compiled.program.clone();
     for (t, at) in places {
-        if let Some(need) = need(asked, (*t, *at)) {
-            strengthen(&mut stronger.threads[*t].body[*at].op, gift, need);
-        }
+        stronger.threads[*t].body[*at].op = given(asked, (*t, *at), gift);
     }
     agrees(asked, &stronger, whole)
+}
+
+/// An instruction as was asked for.
+fn given(asked: &Asked<'_>, (thread, at): (usize, usize), gift: Gift) -> Op {
+    let mut op = asked.compiled.program.threads[thread].body[at].op.clone();
+    if let Some(need) = need(asked, (thread, at)) {
+        strengthen(&mut op, gift, need);
+    }
+    op
 }
 
 /// Whether this form of the PTX has no forbidden final states, and with `whole` no races.
