@@ -229,7 +229,9 @@ fn follows(first: &Step, second: &Step) -> bool {
     if let Some(follows) = told::follows(first.act, second.act) {
         return follows;
     }
-    let held = |by: &Step, step: &Step| !by.shared || step.access().is_none_or(|a| a.shared != Some(false));
+    let held = |by: &Step, step: &Step| {
+        step.access().is_none_or(|a| (!by.shared || a.shared != Some(false)) && (!by.frees || a.writes))
+    };
     first.after && held(first, second) || second.before && held(second, first) || conflict
 }
 

@@ -54,6 +54,8 @@ pub(super) struct Step {
     pub(super) after: bool,
     /// Whether it orders shared memory only.
     pub(super) shared: bool,
+    /// Whether of what is after it only writes stay: what it waits for has read its source.
+    pub(super) frees: bool,
     /// Whether it may do nothing, as a compare-and-swap that finds another value.
     pub(super) may_fail: bool,
     /// The value that a read gives, while its path is followed.
@@ -71,6 +73,7 @@ impl Step {
             before: false,
             after: false,
             shared: false,
+            frees: false,
             may_fail: false,
             value: None,
             dead: false,

@@ -31,6 +31,11 @@ const RIGHT: &[(&str, &str, &str)] = &[
         "STG.E desc[UR6][R2.64], R8; BAR.SYNC.DEFER_BLOCKING 0x0; LDG.E R8, desc[UR6][R4.64]; STG.E desc[UR6][R6.64], R8",
     ),
     (
+        "a source that is written once it has been read",
+        "cp.async.bulk.global.shared::cta.bulk_group [m0], [s0], 128; cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; st.shared.u32 [s0], 1;",
+        "UBLKCP.G.S [UR4], [UR8], UR9; UTMACMDFLUSH; DEPBAR.LE SB0, 0x0; STS [UR8], R0",
+    ),
+    (
         "a wait that acquires for the cluster",
         "L: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [s0], 0; @!p bra L; ld.global.u32 r1, [m1]; st.global.u32 [m2], r1;",
         ".L_x_0:; SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R6; @P0 CCTL.IVALL; @!P0 BRA `(.L_x_0); LDG.E R8, desc[UR6][R4.64]; STG.E desc[UR6][R6.64], R8",
@@ -39,6 +44,11 @@ const RIGHT: &[(&str, &str, &str)] = &[
 
 /// What ptxas may do, and does: PTX and machine code.
 const LICENCES: &[(&str, &str, &str)] = &[
+    (
+        "a load overtakes a wait until sources have been read",
+        "cp.async.bulk.wait_group.read 0; ld.shared.u32 r0, [s0+128]; st.global.u32 [m2], r0;",
+        "LDS R5, [UR8+0x80]; DEPBAR.LE SB0, 0x0; STG.E desc[UR6][R6.64], R5",
+    ),
     ("a dead load goes", "ld.relaxed.gpu.u32 r0, [m0];", ""),
     (
         "weak loads side by side are one",

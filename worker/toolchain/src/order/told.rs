@@ -121,7 +121,9 @@ fn around(instr: &Instr, name: &'static str) -> Vec<Step> {
         }
         _ if waits && !relaxed => {
             let invalidate = (wide && name == "SYNCS.PHASECHK").then(|| Step::new(Act::Invalidate).after());
-            [step.after()].into_iter().chain(invalidate).collect()
+            // `.read` waits until sources have been read (PTX ISA, cp.async.bulk.wait_group): they may be written then.
+            let frees = instr.has("read");
+            [Step { frees, ..step.after() }].into_iter().chain(invalidate).collect()
         }
         _ => vec![step],
     }
