@@ -141,8 +141,9 @@ fn makes(engine: &Oracles, claim: &Claim, side: &Side) -> Makes {
 /// The mistake of a compiler in words; `None`: the checks of the claim are those of a model, or of a rule of ours.
 pub(crate) fn mistaken(of: &str, checks: &[Vec<String>]) -> Option<String> {
     let compiles = oracle::named(of).is_some_and(|a| a.tool.is_some() && a.takes != Takes::Programs);
-    let dies = checks.first().is_some_and(|set| set.as_slice() == [CRASH]);
-    (dies || compiles && !checks.is_empty()).then(|| oracle::mistake(checks).title)
+    let first = checks.first().and_then(|set| set.first()).map_or("", String::as_str);
+    let assembles = first == CRASH || first.starts_with("sass-");
+    (assembles || compiles && !checks.is_empty()).then(|| oracle::mistake(checks).title)
 }
 
 /// `since 15 or before, fixed in 19`; nothing where no release has the mistake.

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const HEAD: &str = "# Found in other people's work
 
 Each program is as small as the mistake allows. `BLESS=1 cargo test -p moire-cli --test suite found` makes this page from `deploy/found`, where
-the programs are. Versions named here were asked by `moire bisect` with this program, `ptxas` 13.0 and 13.4 by hand; no others were. A line below a program asks again, where that
+the programs are. Versions named here were asked by `moire bisect` with this program, `ptxas` before 13.5 by hand; no others were. A line below a program asks again, where that
 compiler is; `moire findings export LINE issue.md --issue` makes a report of it for the people who keep the compiler.
 ";
 
