@@ -41,6 +41,7 @@ mod recorded;
 #[cfg(unix)]
 mod replayed;
 mod said;
+mod sarif;
 mod spread;
 mod stream;
 mod words;

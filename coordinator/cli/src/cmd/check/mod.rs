@@ -8,10 +8,12 @@ mod args;
 mod draw;
 mod files;
 mod here;
+mod junit;
 mod patience;
+mod problems;
 mod progress;
 mod recorded;
-mod reports;
+mod sarif;
 mod spread;
 mod states;
 mod telling;
@@ -120,8 +122,8 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
     }
     match args.format {
         CheckFormat::Text if to_stdout => {}
-        CheckFormat::Sarif => println!("{}", reports::sarif(&kept)),
-        CheckFormat::Junit => println!("{}", reports::junit(&kept)?),
+        CheckFormat::Sarif => println!("{}", sarif::sarif(&kept)),
+        CheckFormat::Junit => println!("{}", junit::junit(&kept)?),
         CheckFormat::Text if many => print!("{}", text::table(&rows)),
         CheckFormat::Text | CheckFormat::Json => {}
     }

@@ -15,7 +15,7 @@ use moire_verdict::door::Answered;
 use moire_verdict::kernel::Launched;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) use findings::{places, relied, title};
+pub(super) use findings::{mends, relied, sentence, title};
 pub(super) use launch::{text as launch_text, uncovered};
 
 /// Verdict and executions to stdout, or to stderr beside a patch; errors and advice of the static rules to stderr.
@@ -86,6 +86,16 @@ fn raised_by(verdict: &Verdict, answer: &Answer) -> Option<&'static str> {
         Bound::Leaves => Some("--limit N"),
         Bound::Ended if answer.verdicts.has_finding() => Some("--after-finding TIME"),
         _ => None,
+    }
+}
+
+/// A verdict that leaves something open, behind the command of the other launch that has it.
+pub(super) fn undecided(part: &Part, verdict: &Verdict) -> String {
+    let head = part.launch.as_ref().map_or(String::new(), |command| format!("{command}: "));
+    match verdict {
+        Verdict::Bounded(reason) => format!("{head}a limit was hit: {reason}"),
+        Verdict::Abstained(reason) => format!("{head}not modelled: {reason}"),
+        other => format!("{head}{}", other.word()),
     }
 }
 
