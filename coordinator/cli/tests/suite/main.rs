@@ -20,6 +20,8 @@ mod confined;
 mod deploy;
 #[cfg(unix)]
 mod devices;
+#[cfg(unix)]
+mod ended;
 mod fleet;
 mod found;
 mod fuzzed;
