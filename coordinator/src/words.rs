@@ -2,21 +2,17 @@
 
 use moire_corpus::{Finding, Verified};
 use moire_proto::needs;
-use std::borrow::Borrow;
 use std::fmt::Display;
 
 /// A count with its noun, given in the singular: `1 worker`, `2 workers`, `0 findings`, `264,797 executions`.
 pub fn many<N: Copy + Display + TryInto<u64>>(n: N, one: &str) -> String {
     let plural = if n.try_into().ok() == Some(1) { "" } else { "s" };
-    match n.try_into() {
-        Ok(n) => format!("{} {one}{plural}", grouped(n)),
-        Err(_) => format!("{n} {one}{plural}"),
-    }
+    format!("{} {one}{plural}", grouped(n))
 }
 
-/// A number as people read it: `264,797`.
-pub fn grouped(n: impl Borrow<u64>) -> String {
-    let digits = n.borrow().to_string();
+/// A whole number as people read it: `264,797`.
+pub fn grouped(n: impl Display) -> String {
+    let digits = n.to_string();
     let place = |(at, digit): (usize, char)| {
         let comma = at > 0 && (digits.len() - at).is_multiple_of(3);
         comma.then_some(',').into_iter().chain([digit])

@@ -311,11 +311,15 @@ impl Answer {
         of.map_or((&self.file, line), |(file, before)| (file, line - before))
     }
 
-    /// The exit codes of the answer; with `strict`, what is wrong by the letter only counts.
+    /// The exit codes of the answer; with `strict`, what is wrong by the letter only counts. There is none of a finding if every
+    /// problem that counts is known or suppressed.
     pub fn codes(&self, strict: bool) -> Vec<u8> {
         let letter = strict && self.parts.iter().any(|p| p.profile.as_ref().is_some_and(|p| p.is_worse()));
         let contested = (letter || !self.contested.is_empty()).then_some(crate::exit::FINDING);
-        self.verdicts.codes().into_iter().chain(contested).collect()
+        let mut counted = self.problems.iter().filter(|p| p.counts(strict)).peekable();
+        let known = counted.peek().is_some() && !counted.any(|p| p.fails(strict));
+        let all = self.verdicts.codes().into_iter().chain(contested);
+        all.filter(|code| !known || *code != crate::exit::FINDING).collect()
     }
 
     /// The file, with the kernel where the module has several.

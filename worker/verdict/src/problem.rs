@@ -13,6 +13,34 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What is decided about a problem.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// Nothing: it fails.
+    #[default]
+    Open,
+    /// The baseline has it.
+    Known,
+    /// A suppression is about it.
+    Suppressed(Suppressed),
+    /// A suppression was about it and is over: it fails.
+    Expired(Suppressed),
+}
+
+/// A suppression, as somebody wrote it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Suppressed {
+    /// Who is responsible.
+    pub owner: String,
+    /// The day on which it ends.
+    pub until: String,
+    /// Why it is there.
+    pub reason: String,
+    /// Where it is written.
+    pub place: String,
+}
+
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {
@@ -30,6 +58,20 @@ pub struct Problem {
     pub findings: Vec<usize>,
     /// Its lines.
     pub lines: Vec<u32>,
+    /// What is decided about it.
+    pub standing: Standing,
+}
+
+impl Problem {
+    /// Whether it fails. With `strict`, what is wrong by the letter only counts.
+    pub fn fails(&self, strict: bool) -> bool {
+        self.counts(strict) && matches!(self.standing, Standing::Open | Standing::Expired(_))
+    }
+
+    /// Whether it would fail if nothing were decided about it.
+    pub(crate) fn counts(&self, strict: bool) -> bool {
+        strict || !self.letter
+    }
 }
 
 /// What tells two problems apart: verdict, rule, whether it is of the letter only, and places in the source or else in the text.
@@ -118,7 +160,8 @@ fn of_part(n: usize, part: &Part) -> Vec<Problem> {
 fn bare(verdict: &'static str, rule: &str, part: Option<usize>) -> Problem {
     let rule = rule.to_owned();
     let (fingerprint, findings, lines) = (String::new(), Vec::new(), Vec::new());
-    Problem { fingerprint, verdict, rule, letter: false, part, findings, lines }
+    let standing = Standing::Open;
+    Problem { fingerprint, verdict, rule, letter: false, part, findings, lines, standing }
 }
 
 /// Gives each its fingerprint.

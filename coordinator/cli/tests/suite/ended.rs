@@ -40,6 +40,9 @@ fn who_ends_it_at_once_is_told_what_was_not_begun() {
 #[test]
 fn who_ends_it_later_gets_the_summary() {
     let (code, out) = ended(Signal::TERM, Duration::from_secs(9), "0");
-    assert!(code == Some(11) && out.contains("campaign fuzz-core") && out.contains("interrupted"), "{code:?} {out}");
+    assert!(
+        code == Some(11) && out.contains("campaign fuzz-core") && out.contains("interrupted"),
+        "{code:?} {out}"
+    );
     assert!(out.contains("not begun: ") && out.contains("digest "), "{out}");
 }

@@ -29,6 +29,7 @@ mod guide;
 mod kernels;
 #[cfg(unix)]
 mod kill;
+mod known;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod library;
 mod mend;

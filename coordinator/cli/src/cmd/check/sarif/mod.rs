@@ -10,7 +10,7 @@ pub(super) mod places;
 mod rules;
 
 use super::problems::{self, About};
-use super::text;
+use super::{known, text};
 use moire_console::exit;
 use moire_coordinator::report::sarif::document;
 use moire_explore::judge::Verdict;
@@ -18,7 +18,7 @@ use moire_verdict::answer::{Answer, Hang};
 use moire_verdict::finding::Finding;
 use moire_verdict::input::Rejected;
 use moire_verdict::kernel::Launched;
-use moire_verdict::problem::Problem;
+use moire_verdict::problem::{Problem, Standing};
 use places::{BASE, Root};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -33,9 +33,9 @@ const STEPS: usize = 1_000;
 const FINGERPRINT: &str = "problem/v1";
 
 /// The document of all answers.
-pub(super) fn sarif(answers: &[Answer]) -> Value {
+pub(super) fn sarif(answers: &[Answer], baseline: bool) -> Value {
     let root = Root::find();
-    let mut results: Vec<Value> = answers.iter().flat_map(|a| results(&root, a)).collect();
+    let mut results: Vec<Value> = answers.iter().flat_map(|a| results(&root, a, baseline)).collect();
     results.sort_by_key(|r| r["level"] != "error");
     let all = results.len();
     results.truncate(RESULTS);
@@ -51,8 +51,8 @@ pub(super) fn sarif(answers: &[Answer]) -> Value {
     document
 }
 
-fn results(root: &Root, answer: &Answer) -> Vec<Value> {
-    let problems = answer.problems.iter().map(|p| problem(root, answer, p));
+fn results(root: &Root, answer: &Answer, baseline: bool) -> Vec<Value> {
+    let problems = answer.problems.iter().map(|p| decided(problem(root, answer, p), &p.standing, baseline));
     let remarks = answer.remarks.iter().map(|r| remark(root, &answer.file, r));
     problems.chain(open(root, answer)).chain(remarks).collect()
 }
@@ -60,6 +60,20 @@ fn results(root: &Root, answer: &Answer) -> Vec<Value> {
 /// A result without its place.
 fn result(rule: &str, level: &str, text: &str) -> Value {
     json!({"ruleId": rule, "level": level, "message": {"text": text}})
+}
+
+/// A result with what is decided about it.
+fn decided(mut result: Value, standing: &Standing, baseline: bool) -> Value {
+    if baseline {
+        result["baselineState"] = if *standing == Standing::Known { "unchanged" } else { "new" }.into();
+    }
+    if let Standing::Suppressed(s) = standing {
+        let kind = if s.place.contains(known::FILE) { "external" } else { "inSource" };
+        let why = format!("{} until {}: {}", s.owner, s.until, s.reason);
+        result["suppressions"] = json!([{"kind": kind, "status": "accepted", "justification": why}]);
+        result["level"] = "note".into();
+    }
+    result
 }
 
 fn problem(root: &Root, answer: &Answer, problem: &Problem) -> Value {
@@ -145,7 +159,7 @@ mod tests {
         };
         let mut remarks: Vec<Rejected> = (0..RESULTS + 9).map(|_| one(Severity::Warning)).collect();
         remarks.push(one(Severity::Error));
-        let document = sarif(&[Answer::rejected("a.litmus", remarks)]);
+        let document = sarif(&[Answer::rejected("a.litmus", remarks)], false);
         let run = &document["runs"][0];
         let results = run["results"].as_array().unwrap();
         assert_eq!((results.len(), &results[0]["level"]), (RESULTS, &"error".into()));
