@@ -44,7 +44,7 @@ pub use local::{Local, Setup};
 pub use moire_proto::v1;
 pub use plain::{Plain, PlainWriter};
 pub use run::{CLASS_PREFIX, MUTANT_PREFIX, class_of, judged};
-pub use words::{digest_words, many, seen_again};
+pub use words::{digest_words, grouped, many, seen_again};
 
 use std::net::SocketAddr;
 

@@ -4,7 +4,7 @@
 //! campaign that is run again resumes from the last stop and ends with the same digest.
 
 use crate::claim::kind;
-use crate::control;
+use crate::{control, ending};
 use anyhow::Result;
 use moire_coordinator::{Local, digest_words, lease, v1};
 use moire_corpus::{Finding, Hash, Options, Store};
@@ -186,14 +186,18 @@ pub fn needs(oracles: &[String]) -> Vec<String> {
     moire_proto::needs::needs(oracles.iter().map(String::as_str)).collect()
 }
 
+/// What is said when the end is asked for.
+pub const STOPPING: &str = "stopping; what is done is recorded; press Ctrl-C again to stop at once";
+
 /// A listener that gets each new finding once it is durable.
 pub type Announce = Box<dyn Fn(&Finding) + Send>;
 
-/// Runs the campaign until its limit, its time or Ctrl-C. `progress` gets the totals a few times a second.
+/// Runs the campaign until its limit, its time or a request to end ([`ending`]). `progress` gets the totals a few times a second.
 ///
 /// # Errors
 /// The store or the coordinator fails.
 pub fn run(settings: &Settings, announce: Announce, progress: &mut dyn FnMut(&Totals)) -> Result<Totals> {
+    ending::listen(STOPPING);
     let runtime = control::runtime()?;
     let engine =
         Arc::new(Tallied { oracles: Oracles::with_device(settings.device.clone()), tally: Mutex::default() });
@@ -255,10 +259,7 @@ async fn campaign(
         };
         tokio::select! {
             () = over => {}
-            _ = tokio::signal::ctrl_c() => {
-                eprintln!("stopping; what is done is recorded");
-                interrupted = true;
-            }
+            () = ending::asked() => interrupted = true,
         }
     };
     totals.status = local.run(spec, stop, |status| totals.see(status, engine, start, progress)).await?;
@@ -290,7 +291,7 @@ async fn settle(
     let over = async {
         tokio::select! {
             () = tokio::time::sleep(settings.settling) => {}
-            _ = tokio::signal::ctrl_c() => {}
+            () = ending::asked() => {}
         }
     };
     let name = totals.campaign.clone();

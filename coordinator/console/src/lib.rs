@@ -33,6 +33,7 @@ pub mod bounded;
 pub mod campaign;
 pub mod claim;
 pub mod control;
+pub mod ending;
 pub mod input;
 pub mod output;
 pub mod stored;

@@ -1,7 +1,7 @@
 //! The outcome of a night: the numbers that decide its exit code. Each finding is read once.
 
 use super::{Findings, Night, Regressions, ReportError};
-use moire_corpus::{FindingId, Since};
+use moire_corpus::{Finding, FindingId, Since};
 use std::collections::BTreeMap;
 
 /// Most failing findings that are listed by name.
@@ -27,11 +27,15 @@ pub struct Outcome {
 }
 
 impl Night {
-    /// Computes the outcome of a night with these findings.
+    /// Computes the outcome of a night with these findings; `why` says what is wrong with one, where that is known.
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn outcome(&self, findings: &dyn Findings) -> Result<Outcome, ReportError> {
+    pub fn outcome(
+        &self,
+        findings: &dyn Findings,
+        why: &dyn Fn(&Finding) -> Option<String>,
+    ) -> Result<Outcome, ReportError> {
         let mut out = Outcome::default();
         for finding in findings.each() {
             let finding = finding?;
@@ -45,8 +49,12 @@ impl Night {
             out.silent |= row.since == Since::NotRetested && row.suppressed.is_none();
             if row.fails() {
                 out.failing += 1;
-                let line =
-                    format!("{} {} {}: {}", row.since.word(), finding.id.short(), row.models(), row.note());
+                let why = why(&finding).map_or_else(String::new, |why| format!(": {why}"));
+                let note = Some(row.note())
+                    .filter(|n| !n.is_empty())
+                    .map_or_else(String::new, |n| format!(" ({n})"));
+                let (since, id, f) = (row.since.word(), finding.id.short(), row.finding);
+                let line = format!("{since} {id} {} {} {}{why}{note}", f.oracle, f.rule, row.models());
                 out.named.insert((row.since, finding.id), line);
                 if out.named.len() > NAMED_MAX {
                     out.named.pop_last();

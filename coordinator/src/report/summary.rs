@@ -1,7 +1,7 @@
 //! The summary in Markdown, for mail, pull requests and pipeline pages.
 
 use super::{Night, Row, Table, dates};
-use crate::Plain;
+use crate::{Plain, grouped};
 use moire_corpus::Since;
 use std::fmt::Write;
 
@@ -54,9 +54,9 @@ pub(super) fn markdown(night: &Night, table: &Table, rows: &[Row<'_>]) -> String
         line(format_args!(
             "| {} | {} | {} | {} | {} |\n",
             cell(&c.name),
-            c.programs.0,
-            c.programs.1,
-            c.executions,
+            grouped(c.programs.0),
+            grouped(c.programs.1),
+            grouped(c.executions),
             cell(&c.cut)
         ));
     }

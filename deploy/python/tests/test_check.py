@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from moire_check import MoireError, check
+from moire_check._check import command
+from moire_check.plugin import has_device
 
 pytest_plugins = ["pytester"]
 
@@ -58,6 +61,17 @@ def test_a_race_has_its_lines():
     places = result.findings[0].places
     assert {(p.file, p.source_line) for p in places} == {("handover.py", 7), ("handover.py", 9)}
     assert "handover.py:7" in result.text and result.launch.grid == (1, 1, 1)
+
+
+def test_the_text_is_that_of_the_terminal(tmp_path: Path):
+    path = tmp_path / "kernel.ptx"
+    path.write_text(RACE)
+    said = subprocess.run([command(), "check", str(path)], capture_output=True, text=True, check=False)
+    result = check(path)
+    assert said.returncode == 10 and result.text == (said.stderr + said.stdout).rstrip("\n")
+    assert "in this execution" in result.text and "repeat with:" in result.text
+    # A kernel without a file has the same text, without the name of a folder.
+    assert check(RACE).text == result.text.replace(f"{tmp_path}/", "")
 
 
 def test_a_clean_kernel_is_ok(tmp_path: Path):
@@ -148,6 +162,17 @@ def test_the_plugin_fails_the_right_test(pytester: pytest.Pytester):
     result.assert_outcomes(passed=3, failed=1, skipped=1)
     result.stdout.fnmatch_lines(["*together, grid (2,): *race*", "*kernels.py:*"])
     result.stdout.fnmatch_lines(["*SKIPPED*needs values of a kernel*"])
+
+
+@pytest.mark.skipif(has_device(), reason="a device is here")
+def test_the_plugin_says_what_to_do_without_a_device(pytester: pytest.Pytester):
+    pytester.makepyfile("def test_nothing():\n    pass\n")
+    said = session(pytester, "--moire")
+    assert said.ret == 0
+    said.stdout.fnmatch_lines(["moire: there is no device here; --moire-target 90*", "moire: no kernel was seen*"])
+    assert session(pytester, "--moire", "--moire-undecided", "fail").ret == 1
+    assert session(pytester, "--moire-target", "90", "--moire-undecided", "fail").ret == 1
+    assert "moire:" not in session(pytester).stdout.str()
 
 
 def session(pytester: pytest.Pytester, *words: str) -> pytest.RunResult:

@@ -5,9 +5,9 @@ use crate::door::Second;
 use crate::execution::Execution;
 use crate::finding::Finding;
 use crate::input::Rejected;
-use crate::kernel::{Call, Launched, Piece, SourcePlace, Taken, piece_of, source_place};
+use crate::kernel::{Call, Launched, Piece, SourcePlace, Taken, piece_of, source_places};
 use crate::mending::{Advice, Redundant};
-
+use crate::problem::{Problem, problems};
 use crate::proof::Operational;
 use crate::readings::Profile;
 use crate::stale::Stale;
@@ -16,7 +16,7 @@ use crate::waiting::Waits;
 use anyhow::Error;
 use moire_cat::{Model, Variants};
 use moire_explore::Summary;
-use moire_explore::judge::{Verdict, flag_verdict};
+use moire_explore::judge::Verdict;
 use moire_explore::search::Sample;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -54,7 +54,9 @@ pub struct Answer {
     pub launch: Option<Launched>,
     /// The settings of single switches that change the verdicts.
     pub contested: Vec<Contest>,
-    /// The lines that the findings name.
+    /// What is wrong, each once.
+    pub problems: Vec<Problem>,
+    /// The lines that findings, waits and executions name.
     pub lines: BTreeMap<u32, Line>,
     /// What the command line says beside the launch, for the command that repeats the verdict.
     #[serde(skip)]
@@ -207,6 +209,8 @@ pub struct Contest {
 pub struct Line {
     /// As it stands there, without the blanks around it.
     pub text: String,
+    /// The column at which it begins, in characters from 1.
+    pub column: usize,
     /// Where it is, if that is not the file of the answer: the lines of several files are counted through.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<Call>,
@@ -215,16 +219,19 @@ pub struct Line {
 }
 
 impl Part {
-    /// The rules of a verdict that its executions break.
-    pub fn shown(&self, verdict: &Verdict) -> BTreeSet<&str> {
-        let all = self.executions.iter().flat_map(|e| &e.shows).map(String::as_str);
-        all.filter(|flag| *flag != "hang" && flag_verdict(flag) == *verdict).collect()
-    }
-
     /// Everything that is wrong with it, under any reading.
     fn all_findings(&self) -> impl Iterator<Item = &Finding> {
         let contested = self.profile.iter().flat_map(|p| &p.contested).flat_map(|c| &c.findings);
         self.findings.iter().chain(contested)
+    }
+
+    /// The lines of findings, waits and executions.
+    fn lines(&self) -> Vec<u32> {
+        let waits = self.hang.iter().flat_map(|h| &h.waits).map(|w| w.line);
+        let decided = self.conditions.iter().filter_map(|c| c.execution.as_ref());
+        let executions = self.executions.iter().map(|e| &e.execution).chain(decided);
+        let events = executions.flat_map(|e| &e.events).map(|e| e.line);
+        self.all_findings().flat_map(Finding::lines).chain(waits).chain(events).collect()
     }
 }
 
@@ -255,6 +262,7 @@ impl Answer {
             taken: Vec::new(),
             launch: None,
             contested: Vec::new(),
+            problems: Vec::new(),
             lines: BTreeMap::new(),
             options: String::new(),
             files: Vec::new(),
@@ -279,17 +287,9 @@ impl Answer {
         }
         self.verdicts = Verdicts(self.all_verdicts());
         self.files = pieces.iter().map(|p| (p.name.clone(), p.before)).collect();
-        let lines: BTreeSet<u32> =
-            self.parts.iter().flat_map(Part::all_findings).flat_map(Finding::lines).collect();
-        let one = |line: u32| {
-            let piece = piece_of(pieces, line);
-            let own = line.checked_sub(piece.before)?;
-            let at = usize::try_from(own).unwrap_or(0).checked_sub(1)?;
-            let text = piece.text.lines().nth(at)?.trim().to_owned();
-            let file = (piece.before > 0).then(|| Call { file: piece.name.clone(), line: own });
-            Some((line, Line { text, file, source: source_place(&piece.text, own) }))
-        };
-        self.lines = lines.into_iter().filter_map(one).collect();
+        let lines: BTreeSet<u32> = self.parts.iter().flat_map(Part::lines).collect();
+        self.lines = pieces.iter().flat_map(|piece| named(pieces, piece, &lines)).collect();
+        self.problems = problems(&self);
         self
     }
 
@@ -311,11 +311,15 @@ impl Answer {
         of.map_or((&self.file, line), |(file, before)| (file, line - before))
     }
 
-    /// The exit codes of the answer; with `strict`, what is wrong by the letter only counts.
+    /// The exit codes of the answer; with `strict`, what is wrong by the letter only counts. There is none of a finding if every
+    /// problem that counts is known or suppressed.
     pub fn codes(&self, strict: bool) -> Vec<u8> {
         let letter = strict && self.parts.iter().any(|p| p.profile.as_ref().is_some_and(|p| p.is_worse()));
         let contested = (letter || !self.contested.is_empty()).then_some(crate::exit::FINDING);
-        self.verdicts.codes().into_iter().chain(contested).collect()
+        let mut counted = self.problems.iter().filter(|p| p.counts(strict)).peekable();
+        let known = counted.peek().is_some() && !counted.any(|p| p.fails(strict));
+        let all = self.verdicts.codes().into_iter().chain(contested);
+        all.filter(|code| !known || *code != crate::exit::FINDING).collect()
     }
 
     /// The file, with the kernel where the module has several.
@@ -340,6 +344,20 @@ impl Answer {
         let one = |c: &Vec<u32>| c.iter().map(u32::to_string).collect::<Vec<_>>().join("+");
         Some(format!("clusters {}", clusters.iter().map(one).collect::<Vec<_>>().join(", ")))
     }
+}
+
+/// Those of the lines that are in a piece.
+fn named(pieces: &[Piece], piece: &Piece, lines: &BTreeSet<u32>) -> Vec<(u32, Line)> {
+    let here = lines.iter().filter(|l| std::ptr::eq(piece_of(pieces, **l), piece));
+    let own: BTreeSet<u32> = here.filter_map(|l| l.checked_sub(piece.before)).collect();
+    let mut sources = source_places(&piece.text, &own);
+    let one = |(n, text): (u32, &str)| {
+        let file = (piece.before > 0).then(|| Call { file: piece.name.clone(), line: n });
+        let column = text.chars().take_while(|c| c.is_whitespace()).count() + 1;
+        let line = Line { text: text.trim().to_owned(), column, file, source: sources.remove(&n) };
+        (piece.before + n, line)
+    };
+    (1..).zip(piece.text.lines()).filter(|(n, _)| own.contains(n)).map(one).collect()
 }
 
 #[cfg(test)]

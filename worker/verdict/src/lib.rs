@@ -20,6 +20,7 @@ mod launches;
 mod looped;
 pub mod mending;
 mod naming;
+pub mod problem;
 pub mod proof;
 pub mod question;
 pub mod readings;

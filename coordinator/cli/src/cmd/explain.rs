@@ -61,6 +61,42 @@ fn of_verdict(word: &str) -> String {
     if names.is_empty() { String::new() } else { format!("Its rules: {}", names.join(", ")) }
 }
 
+/// What is told of a rule in documents for other tools.
+pub(crate) struct Help {
+    pub(crate) title: String,
+    pub(crate) why: String,
+    /// The page, for people.
+    pub(crate) text: String,
+    /// The same as Markdown.
+    pub(crate) markdown: String,
+}
+
+/// The page of a rule or a verdict.
+pub(crate) fn help(name: &str) -> Option<Help> {
+    if let Some(told) = rule(name).or_else(|| verdict(name)) {
+        let program = program(told, "");
+        let example = if program.is_empty() {
+            program
+        } else {
+            format!("\n\nA program with this answer:\n\n```\n{program}```")
+        };
+        let markdown =
+            format!("**{}**\n\n{}\n\n**What to do:** {}{example}\n", told.title, told.why, told.mend);
+        let (title, why) = (told.title.to_owned(), told.why.to_owned());
+        return Some(Help { title, why, text: page(told, ""), markdown });
+    }
+    let told = STATIC.iter().find(|r| r.id == name)?;
+    let why = format!("{}. Source: {}", told.doc, told.source);
+    let (title, text) = (told.doc.to_owned(), why.clone());
+    Some(Help { title, text, markdown: why.clone(), why })
+}
+
+/// The program of a page, without what its test asks, each line behind `margin`.
+fn program(told: &Told, margin: &str) -> String {
+    let own = |line: &&str| !line.starts_with("// expect:");
+    told.example.lines().filter(own).map(|l| format!("{margin}{l}\n")).collect()
+}
+
 fn page(told: &Told, more: &str) -> String {
     let paragraphs = [told.why.to_owned(), format!("What to do: {}", told.mend), more.to_owned()];
     let prose =
@@ -69,9 +105,7 @@ fn page(told: &Told, more: &str) -> String {
     if told.example.is_empty() {
         return head;
     }
-    let own = |line: &&str| !line.starts_with("// expect:");
-    let program: String = told.example.lines().filter(own).map(|l| format!("    {l}\n")).collect();
-    format!("{head}\nA program with this answer:\n\n{program}")
+    format!("{head}\nA program with this answer:\n\n{}", program(told, "    "))
 }
 
 /// A paragraph with indented lines.

@@ -9,7 +9,7 @@ use moire_console::campaign::{self, Settings, Totals};
 use moire_console::stored::STORE;
 use moire_console::streams::StreamName;
 use moire_console::time::duration;
-use moire_console::{claim, exit};
+use moire_console::{claim, ending, exit};
 use moire_coordinator::report::{DIFFERENCE, Grade};
 use moire_coordinator::{judged, many};
 use moire_corpus::Finding;
@@ -65,22 +65,24 @@ const SHOWN: usize = 10;
 const REASONS: usize = 3;
 
 pub(crate) fn run(args: &Fuzz) -> Result<u8> {
+    // Compilers are looked for first, and that takes seconds.
+    ending::listen(campaign::STOPPING);
     let plans = plans(args)?;
     let mut codes = Vec::new();
     let mut rows = Vec::new();
     for (n, settings) in plans.iter().enumerate() {
+        if ending::is_asked() {
+            println!("interrupted; not begun: {}", names(&plans[n..]));
+            codes.push(exit::INCOMPLETE);
+            break;
+        }
         let differences = plans.len() == 1;
         let totals = one(settings, differences)?;
         print!("{}", summary(&totals, settings, differences));
         codes.push(code(&totals));
         rows.push(row(&settings.profile, &totals));
-        if totals.interrupted && n + 1 < plans.len() {
-            println!("not begun: {}", names(&plans[n + 1..]));
-            codes.push(exit::INCOMPLETE);
-            break;
-        }
     }
-    if plans.len() > 1 {
+    if plans.len() > 1 && !rows.is_empty() {
         println!("in all:");
         rows.iter().for_each(|row| println!("  {row}"));
     }

@@ -36,7 +36,12 @@ impl<'a> Picture<'a> {
         Picture { threads, execution, pair: findings.iter().find_map(pair) }
     }
 
-    fn is_marked(&self, event: usize) -> bool {
+    /// The events of threads, in an order of time.
+    pub(crate) fn order(&self) -> Vec<usize> {
+        Timed::new(self).order
+    }
+
+    pub(crate) fn is_marked(&self, event: usize) -> bool {
         self.pair.is_some_and(|(a, b)| event == a || event == b)
     }
 }

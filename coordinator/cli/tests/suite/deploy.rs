@@ -415,3 +415,64 @@ fn the_image_is_built_and_runs_where_there_is_a_builder() {
     let said = run(&mut buildah(&builder, dir.path(), &words));
     assert!(said.contains("ptx"), "{said}");
 }
+
+/// Runs a script of `deploy/`; its exit code and what it says.
+fn script(name: &str, words: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
+    let mut command = Command::new(deploy().join(name));
+    let out = command.args(words).envs(variables.iter().copied()).output().unwrap();
+    let said = [out.stdout, out.stderr].concat();
+    (out.status.code(), String::from_utf8_lossy(&said).into_owned())
+}
+
+/// The scripts are tried with a small program in the place of the binary, whose archive takes long to make.
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn an_archive_is_installed_if_it_is_what_its_checksum_says() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let small = "#!/bin/sh\ncase $1 in man) echo page > \"$2/moire.1\" ;; *) echo \"moire small\" ;; esac\n";
+    std::fs::write(path("small"), small).unwrap();
+    std::fs::set_permissions(path("small"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    for out in ["one", "two"] {
+        let (code, said) = script("archive", &["--binary", &path("small"), "--out", &path(out)], &[]);
+        assert!(code == Some(0) && said.contains(".tar.gz"), "{said}");
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    let name = format!("moire-{version}-x86_64-unknown-linux-gnu.tar.gz");
+    let archive = |out: &str| std::fs::read(folder.path().join(out).join(&name)).unwrap();
+    assert_eq!(archive("one"), archive("two"), "equal binaries give equal archives");
+    let sum = std::fs::read_to_string(folder.path().join("one").join(format!("{name}.sha256"))).unwrap();
+    let sum = sum.split_whitespace().next().unwrap();
+    let releases = [path("one"), format!("file://{}", path("one"))];
+    for (releases, sha256) in [(&releases[0], ""), (&releases[1], ""), (&releases[0], sum)] {
+        let variables = [("RELEASES", releases.as_str()), ("VERSION", version), ("SHA256", sha256)];
+        let (code, said) = script("action/install", &[&path("bin")], &variables);
+        assert!(code == Some(0) && said == "moire small\n", "{said}");
+    }
+    std::fs::remove_dir_all(path("bin")).unwrap();
+    // Another archive, a checksum of something else, and none at all.
+    let wrong = "0".repeat(64);
+    let sums = [Some(format!("{wrong}  {name}\n")), Some(format!("{sum}  other\n")), None];
+    for text in sums {
+        let beside = folder.path().join("two").join(format!("{name}.sha256"));
+        match &text {
+            Some(text) => std::fs::write(&beside, text).unwrap(),
+            None => std::fs::remove_file(&beside).unwrap(),
+        }
+        let variables =
+            [("RELEASES", path("two")), ("VERSION", version.to_owned()), ("SHA256", String::new())];
+        let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let (code, said) = script("action/install", &[&path("bin")], &variables);
+        assert!(code != Some(0) && !folder.path().join("bin/moire").exists(), "{text:?}: {said}");
+    }
+}
+
+#[test]
+fn the_action_installs_this_version() {
+    let action = std::fs::read_to_string(deploy().join("action/action.yml")).unwrap();
+    let document = &YamlLoader::load_from_str(&action).unwrap()[0];
+    assert_eq!(document["inputs"]["version"]["default"].as_str(), Some(env!("CARGO_PKG_VERSION")));
+    assert!(action.contains(&format!("deploy/action@v{}\n", env!("CARGO_PKG_VERSION"))), "{action}");
+    assert!(!action.contains("cargo"), "{action}");
+}

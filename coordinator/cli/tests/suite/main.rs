@@ -20,6 +20,8 @@ mod confined;
 mod deploy;
 #[cfg(unix)]
 mod devices;
+#[cfg(unix)]
+mod ended;
 mod fleet;
 mod found;
 mod fuzzed;
@@ -27,6 +29,7 @@ mod guide;
 mod kernels;
 #[cfg(unix)]
 mod kill;
+mod known;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod library;
 mod mend;
@@ -41,6 +44,7 @@ mod recorded;
 #[cfg(unix)]
 mod replayed;
 mod said;
+mod sarif;
 mod spread;
 mod stream;
 mod words;

@@ -89,6 +89,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "moire-operate",
             "moire-mend",
             "anyhow",
+            "blake3",
             "schemars",
             "serde",
             "serde_json",

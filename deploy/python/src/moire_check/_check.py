@@ -82,7 +82,7 @@ class Result:
     verdicts: tuple[str, ...]
     findings: tuple[Finding, ...]
     launch: Launch | None
-    #: The answer as the command line prints it.
+    #: The answer as the command line prints it, all of it.
     text: str
     #: Everything, as ``moire check --format json`` prints it.
     json: Mapping[str, Any] = field(repr=False, default_factory=dict)
@@ -195,8 +195,11 @@ def check(
 
 
 def _run(path: Path, words: list[str], timeout: float | None) -> Result:
-    call = [command(), "check", str(path), *words]
-    answer = _call([*call, "--format", "json"], timeout)
+    with tempfile.TemporaryDirectory(prefix="moire-") as folder:
+        report = Path(folder) / "report"
+        call = [command(), "check", str(path), *words, "--format", "json", "--report", f"text={report}"]
+        answer = _call(call, timeout)
+        text = report.read_text() if report.is_file() else ""
     lines = [line for line in answer.stdout.splitlines() if line.startswith("{")]
     if answer.returncode in (USAGE, INTERNAL) or not lines:
         raise MoireError((answer.stderr or answer.stdout).strip() or f"moire ended with {answer.returncode}")
@@ -205,7 +208,7 @@ def _run(path: Path, words: list[str], timeout: float | None) -> Result:
     said = json.loads(lines[0])
     if said.get("version") != FORMAT:
         raise MoireError(f"moire prints format {said.get('version')}, this module reads {FORMAT}: install matching versions")
-    return _result(said)
+    return _result(said, text)
 
 
 def _call(call: list[str], timeout: float | None) -> subprocess.CompletedProcess[str]:
@@ -217,7 +220,7 @@ def _call(call: list[str], timeout: float | None) -> subprocess.CompletedProcess
         raise MoireError(f"cannot run {call[0]}: {error}") from error
 
 
-def _result(said: Mapping[str, Any]) -> Result:
+def _result(said: Mapping[str, Any], text: str) -> Result:
     parts = said["parts"]
     findings = [_finding(one, part, said["lines"]) for part in parts for one in part["findings"]]
     launch = said["launch"]
@@ -225,12 +228,11 @@ def _result(said: Mapping[str, Any]) -> Result:
     if launch:
         taken = tuple(one["text"] for one in said["taken"])
         told = Launch(tuple(launch["grid"]["size"]), launch["assumed"], launch["command"], taken)
-    verdicts = tuple(said["verdicts"])
-    lines = [f"{said['file']}: {', '.join(verdicts)}", *(f"  {f}" for f in _distinct(findings))]
-    lines += [f"  hang: {part['hang']['who']}" for part in parts if part["hang"]]
-    if told:
-        lines.append(f"  repeat with: {told.command}")
-    return Result(verdicts, tuple(findings), told, "\n".join(lines), said)
+    # A kernel that is no file has one for the time of the call.
+    folder = str(Path(said["file"]).parent)
+    if Path(folder).name.startswith("moire-"):
+        text = text.replace(f"{folder}{os.sep}", "")
+    return Result(tuple(said["verdicts"]), tuple(findings), told, text.rstrip("\n"), said)
 
 
 def _finding(one: Mapping[str, Any], part: Mapping[str, Any], lines: Mapping[str, Any]) -> Finding:
@@ -242,10 +244,3 @@ def _finding(one: Mapping[str, Any], part: Mapping[str, Any], lines: Mapping[str
     edits = (part["advice"] or {}).get("edits")
     return Finding(one["verdict"], one["kind"], tuple(places), "; ".join(edits) if edits else one["missing"])
 
-
-def _distinct(findings: list[Finding]) -> list[Finding]:
-    """One finding for each set of lines, whichever warps they are of."""
-    seen: dict[tuple[Any, ...], Finding] = {}
-    for one in findings:
-        seen.setdefault((one.kind, tuple(p.line for p in one.places)), one)
-    return list(seen.values())

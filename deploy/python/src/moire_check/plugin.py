@@ -2,6 +2,7 @@
 
     pytest --moire                 # a kernel that is wrong fails the first test that launches it
     pytest --moire-target 90       # no device: kernels are compiled for sm_90 and checked, and nothing runs
+    pytest --moire --moire-undecided fail    # what was not checked to the end fails, and so does a session that saw no kernel
 
 The session runs under ``moire record``. Where that is not possible, the kernels of Triton are seen. Without a device no kernel
 computes anything. A test that fails after such a launch needs values, and is reported as skipped.
@@ -22,6 +23,7 @@ from ._triton import Launched, StandIn, watched
 
 SEEN = pytest.StashKey["Seen"]()
 LAUNCHED = pytest.StashKey[list]()
+NO_DEVICE = "there is no device here; --moire-target 90 (or 100) compiles and checks kernels without one"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--moire-undecided",
         choices=("fail", "warn"),
         default="warn",
-        help="the result of a test whose kernel could not be checked to the end (default: warn)",
+        help="the result of a test whose kernel could not be checked to the end, and of a session that saw no kernel (default: warn)",
     )
     group.addoption("--moire-record", metavar="DIR", help="keep the record of what was launched in this folder")
     group.addoption(
@@ -63,6 +65,37 @@ def pytest_configure(config: pytest.Config) -> None:
         code = _record.again(config.invocation_params.args, target, config.getoption("--moire-record"))
         sys.stdout.flush()
         os._exit(code)
+
+
+def has_device() -> bool:
+    """Whether there may be a device: its files are there, or this is a system that shows none."""
+    names = ("nvidia[0-9]*", "dxg", "nvhost-gpu", "nvgpu")
+    return not sys.platform.startswith("linux") or any(any(Path("/dev").glob(name)) for name in names)
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    if config.getoption("--moire") and config.getoption("--moire-target") is None and not has_device():
+        return f"moire: {NO_DEVICE}"
+    return None
+
+
+def _saw_nothing(config: pytest.Config) -> bool:
+    """Whether kernels were to be checked and none was seen. Workers of a session see theirs alone."""
+    asked = config.getoption("--moire") or config.getoption("--moire-target") is not None
+    alone = not hasattr(config, "workerinput") and not config.getoption("numprocesses", None)
+    return asked and alone and not config.stash[SEEN].results
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    fails = session.config.getoption("--moire-undecided") == "fail"
+    if fails and exitstatus == pytest.ExitCode.OK and _saw_nothing(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if _saw_nothing(config):
+        hint = "" if has_device() or config.getoption("--moire-target") is not None else f": {NO_DEVICE}"
+        terminalreporter.write_line(f"moire: no kernel was seen, and none was checked{hint}")
 
 
 class Seen:
@@ -120,7 +153,7 @@ def _judge(item: pytest.Item, launched: list[Launched | Path]) -> None:
         if isinstance(result, MoireError):
             undecided.append(f"{name}: {result}")
         elif any(v != "clean" and not v.startswith(("bounded", "abstained")) for v in result.verdicts):
-            wrong.append(f"{name}: {result.text}")
+            wrong.append(f"{name}: {result.text}\n")
         elif not result.ok:
             undecided.append(f"{name}: {result.text}")
     if undecided and item.config.getoption("--moire-undecided") == "fail":

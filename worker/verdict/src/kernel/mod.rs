@@ -23,7 +23,7 @@ pub use lowered::{Candidate, Kernel};
 pub(crate) use ptx::taken;
 pub(crate) use queued::{Piece, piece_of, pieces};
 
-pub(crate) use source_place::source_place;
+pub(crate) use source_place::source_places;
 pub use source_place::{Call, SourcePlace};
 pub use tile::{has_blocks, is_text, text};
 pub use wanted::{Behind, Recorded, Supposed, Wanted};

@@ -5,7 +5,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A place in the source of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -14,6 +14,8 @@ pub struct SourcePlace {
     pub file: String,
     /// Its line, from 1.
     pub line: u32,
+    /// Its column, from 1; 0 if it is not told.
+    pub column: u32,
     /// The place of the call, where the line was inlined.
     pub inlined_at: Option<Call>,
 }
@@ -38,15 +40,17 @@ impl SourcePlace {
     }
 }
 
-/// The origin of a line of a module, counted from 1.
-pub(crate) fn source_place(text: &str, line: u32) -> Option<SourcePlace> {
+/// The origins of lines of a module, counted from 1.
+pub(crate) fn source_places(text: &str, lines: &BTreeSet<u32>) -> BTreeMap<u32, SourcePlace> {
+    let mut out = BTreeMap::new();
     let files: BTreeMap<&str, &str> = text.lines().filter_map(file).collect();
+    let last = lines.last().copied().unwrap_or_default();
     if files.is_empty() {
-        return None;
+        return out;
     }
     let named = |index: &str| files.get(index).map(|f| (*f).to_owned());
-    let mut found = None;
-    for text in text.lines().take(usize::try_from(line).ok()?) {
+    let mut found: Option<SourcePlace> = None;
+    for (n, text) in (1..=last).zip(text.lines()) {
         let mut words = text.split([' ', '\t', ',']).filter(|w| !w.is_empty());
         match words.next() {
             Some(".loc") => {
@@ -60,14 +64,16 @@ pub(crate) fn source_place(text: &str, line: u32) -> Option<SourcePlace> {
                 found = place.filter(|(_, line)| *line > 0).map(|(file, line)| SourcePlace {
                     file,
                     line,
+                    column: number(2).unwrap_or_default(),
                     inlined_at: call,
                 });
             }
             Some(_) if text.contains(".entry") || text.contains(".func") => found = None,
             _ => {}
         }
+        out.extend(found.as_ref().filter(|_| lines.contains(&n)).map(|place| (n, place.clone())));
     }
-    found
+    out
 }
 
 /// Index and path of a `.file`.
@@ -85,6 +91,10 @@ mod tests {
         \n  .loc 2 7 3, function_name $L__info_string0, inlined_at 1 40 9\n  ld.shared.b32 %r1, [x];\n  .loc 1 0 0\n  ret;\n}\n\
         .func f()\n{\n  ret;\n}\n.file 1 \"/src/a b/kernel.py\"\n.file\t2 \"helper.py\", 123, 9\n";
 
+    fn source_place(text: &str, line: u32) -> Option<SourcePlace> {
+        source_places(text, &BTreeSet::from([line])).remove(&line)
+    }
+
     #[test]
     fn lines_have_the_place_that_stands_before_them() {
         let text = |line| source_place(MODULE, line).map(|o| o.text());
@@ -93,7 +103,10 @@ mod tests {
         assert_eq!(text(9).as_deref(), Some("helper.py:7, inlined at kernel.py:40"));
         assert_eq!(text(11), None, "the compiler made it by itself");
         assert_eq!(text(15), None, "another function");
-        assert_eq!(source_place(MODULE, 6).unwrap().file, "/src/a b/kernel.py");
+        let one = source_place(MODULE, 6).unwrap();
+        assert_eq!((one.file.as_str(), one.column), ("/src/a b/kernel.py", 5));
+        let all = source_places(MODULE, &(0..99).collect());
+        assert_eq!(all.keys().copied().collect::<Vec<_>>(), [5, 6, 7, 8, 9]);
     }
 
     #[test]

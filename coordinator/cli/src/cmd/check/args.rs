@@ -38,6 +38,12 @@ pub(crate) struct Check {
     /// How to print
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: CheckFormat,
+    /// Also write all answers into FILE, in a format of --format (repeatable)
+    #[arg(long, value_name = "FORMAT=FILE", conflicts_with_all = ["states", "lowered"])]
+    pub(crate) report: Vec<Report>,
+    /// What `--format json` printed before: problems that it has do not fail, and what it has that is gone is said
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["states", "lowered"])]
+    pub(crate) baseline: Option<PathBuf>,
     /// Write the deciding executions into this folder: pages for a browser, pictures, Graphviz files
     #[arg(long, value_name = "DIR")]
     pub(crate) witness: Option<PathBuf>,
@@ -71,6 +77,11 @@ pub(crate) struct Check {
 }
 
 impl Check {
+    /// Whether a patch stands in the place of the answers.
+    pub(super) fn patch_to_stdout(&self) -> bool {
+        self.fix.as_ref().is_some_and(|to| to.as_os_str() == "-")
+    }
+
     /// What is asked about every program.
     pub(super) fn question(&self) -> Question {
         Question {
@@ -97,6 +108,23 @@ pub(crate) enum CheckFormat {
     Sarif,
     /// One JUnit document, for continuous integration
     Junit,
+}
+
+/// A file with all answers.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    pub(crate) format: CheckFormat,
+    pub(crate) file: PathBuf,
+}
+
+impl std::str::FromStr for Report {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let form = "write FORMAT=FILE, for example sarif=moire.sarif";
+        let (format, file) = text.split_once('=').filter(|(_, file)| !file.is_empty()).ok_or(form)?;
+        Ok(Report { format: CheckFormat::from_str(format, false)?, file: file.into() })
+    }
 }
 
 /// Bounds of an exploration; hitting one gives the verdict `bounded`.

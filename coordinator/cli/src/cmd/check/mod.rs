@@ -2,16 +2,20 @@
 //!
 //! Contract: one answer a file, in the order of the command line; the verdicts are those of
 //! [`moire_explore::judge::Verdict`]. What the static rules call an error is `rejected` and not explored; their advice goes beside the
-//! verdict. Text and JSON come out file by file, SARIF and JUnit once at the end.
+//! verdict.
 
 mod args;
 mod draw;
 mod files;
 mod here;
+mod junit;
+mod known;
+mod output;
 mod patience;
+mod problems;
 mod progress;
 mod recorded;
-mod reports;
+mod sarif;
 mod spread;
 mod states;
 mod telling;
@@ -19,7 +23,7 @@ mod text;
 mod witness;
 
 use crate::interrupt::on_interrupt;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 pub(crate) use args::Check;
 use args::CheckFormat;
 use files::{Task, Tasks, tasks};
@@ -38,6 +42,7 @@ use moire_verdict::proof;
 use moire_verdict::question::{Library, Question};
 use moire_verdict::verdicts::Verdicts;
 use moire_worker::job::Cancel;
+use output::Output;
 use spread::Fleet;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -57,12 +62,11 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
         let codes: Result<Vec<u8>> = tasks.iter().map(|task| print_lowered(task, args)).collect();
         return Ok(exit::worst(codes?));
     }
-    let to_stdout = args.fix.as_ref().is_some_and(|to| to.as_os_str() == "-");
-    if to_stdout && args.format != CheckFormat::Text {
+    if args.patch_to_stdout() && args.format != CheckFormat::Text {
         bail!("--fix writes to stdout, as --format does; name a file, --fix=FILE");
     }
     let question = args.question();
-    let mut patches = String::new();
+    let mut output = Output::new(args, many)?;
     let models = models(&tasks, args, &question)?;
     tasks
         .iter()
@@ -84,48 +88,10 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
         }
         Err(error) => Answer::failed(&task.path.display().to_string(), anyhow!("{error:#}")),
     };
-    let mut codes = Vec::new();
-    let mut kept = Vec::new();
-    let mut rows = Vec::new();
     let jobs = if args.jobs == 0 { processors() } else { args.jobs };
-    in_order(&tasks, (jobs, &interrupt), &answer, &mut |answer| {
-        codes.extend(answer.codes(args.strict));
-        rows.push((answer.verdicts.kinds().join(", "), answer.title()));
-        if let Some(folder) = &args.witness {
-            witness::write(folder, &answer)?;
-        }
-        if args.fix.is_some() {
-            // Parts of one launch have one text.
-            let mut advice = answer.parts.iter().filter_map(|p| p.advice.as_ref());
-            match advice.find_map(|a| a.patch.as_ref()) {
-                Some(patch) => patches += patch,
-                None => unpatched(&answer),
-            }
-        }
-        match args.format {
-            CheckFormat::Text => text::print(&answer, to_stdout),
-            CheckFormat::Json => println!("{}", serde_json::to_string(&answer)?),
-            CheckFormat::Sarif | CheckFormat::Junit => kept.push(answer),
-        }
-        Ok(())
-    })?;
-    codes.extend(interrupted(tasks.len() - rows.len()));
-    // What a record has not is not judged.
-    notes.iter().for_each(|note| eprintln!("{note}"));
-    codes.extend((!notes.is_empty()).then_some(exit::INCOMPLETE));
-    match &args.fix {
-        Some(_) if to_stdout => print!("{patches}"),
-        Some(to) => std::fs::write(to, &patches).with_context(|| format!("cannot write {}", to.display()))?,
-        None => {}
-    }
-    match args.format {
-        CheckFormat::Text if to_stdout => {}
-        CheckFormat::Sarif => println!("{}", reports::sarif(&kept)),
-        CheckFormat::Junit => println!("{}", reports::junit(&kept)?),
-        CheckFormat::Text if many => print!("{}", text::table(&rows)),
-        CheckFormat::Text | CheckFormat::Json => {}
-    }
-    Ok(exit::worst(codes))
+    in_order(&tasks, (jobs, &interrupt), &answer, &mut |answer| output.take(&tasks[output.taken()], answer))?;
+    let left = tasks.len() - output.taken();
+    output.end(left, &notes)
 }
 
 /// Says of a source program that is not laid out as it is printed which lines are meant.

@@ -6,6 +6,7 @@
 mod args;
 mod plan;
 
+use super::findings::why;
 use crate::interrupt::on_interrupt;
 use crate::scores;
 use anyhow::{Context, Result};
@@ -57,7 +58,7 @@ async fn night(mut client: Client, plan: &NightPlan, stop: &Stop, out: &Path) ->
     let (night, findings) = nightly::run(&mut client, plan, stop, place, scores::of, tell).await?;
     stored::write(&night, &findings, out)?;
     nightly::close(&mut client, &night).await?;
-    let outcome = night.outcome(&findings)?;
+    let outcome = night.outcome(&findings, &why)?;
     Ok((night, outcome))
 }
 
@@ -127,7 +128,7 @@ mod tests {
     }
 
     fn codes(night: &Night) -> (u8, u8) {
-        let outcome = night.outcome(&night.findings).unwrap();
+        let outcome = night.outcome(&night.findings, &why).unwrap();
         (code(night, &outcome, FailOn::New), code(night, &outcome, FailOn::Open))
     }
 
@@ -159,6 +160,19 @@ mod tests {
         for (what, night, expected) in cases {
             assert_eq!(codes(&night), expected, "{what}");
         }
+    }
+
+    #[test]
+    fn what_fails_is_listed_with_what_is_wrong() {
+        let (oracle, rule) = ("model-pair".to_owned(), "subset".to_owned());
+        let axioms = vec![vec!["causality".to_owned()]];
+        let night = after(Finding { oracle, rule, axioms, suppressed: None, ..finding(9, 9) });
+        let night = Night { last: None, ..night };
+        let outcome = night.outcome(&night.findings, &why).unwrap();
+        let lines: Vec<&String> = outcome.named.values().collect();
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].starts_with("new 0707070707070707 model-pair subset "), "{lines:?}");
+        assert!(lines[0].contains(": decided by causality"), "{lines:?}");
     }
 
     #[test]

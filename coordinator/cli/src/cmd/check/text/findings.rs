@@ -111,6 +111,20 @@ fn shown(answer: &Answer, part: &Part, group: &[&Finding]) -> String {
     out
 }
 
+/// The same as a sentence: what is wrong, what the instructions do, where, and where the chain breaks.
+pub(in crate::cmd::check) fn sentence(part: &Part, group: &[&Finding]) -> String {
+    let Some(first) = group.first() else { return String::new() };
+    let together = together(part, group);
+    let known = [title(&first.kind)].into_iter().chain(first.accesses.as_deref()).chain([together.as_str()]);
+    let why = chain::broken(part, first).map_or(String::new(), |why| format!("; {why}"));
+    joined(known.filter(|w| !w.is_empty()), ", ") + &why
+}
+
+/// A sentence about the edits that mend a part.
+pub(in crate::cmd::check) fn mends(part: &Part) -> Option<String> {
+    Some(format!("mend: {}", part.advice.as_ref()?.line()?))
+}
+
 /// One mistake: its first finding, how many more it has, and where.
 fn mistake(answer: &Answer, part: &Part, findings: Vec<&Finding>) -> String {
     let groups = grouped(findings);
@@ -160,7 +174,7 @@ fn quoted(answer: &Answer, number: u32) -> String {
 }
 
 /// `P0 line 7 and P1 line 12`
-pub(crate) fn places(finding: &Finding) -> String {
+fn places(finding: &Finding) -> String {
     let one = |p: &Place| format!("{} line {}", p.thread, p.line);
     if finding.places.is_empty() {
         return finding.kind.clone();

@@ -13,9 +13,10 @@ use moire_explore::judge::Verdict;
 use moire_verdict::answer::{Answer, Descended, Part, Visited};
 use moire_verdict::door::Answered;
 use moire_verdict::kernel::Launched;
+use moire_verdict::problem::{Standing, Suppressed};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) use findings::{places, relied, title};
+pub(super) use findings::{mends, relied, sentence, title};
 pub(super) use launch::{text as launch_text, uncovered};
 
 /// Verdict and executions to stdout, or to stderr beside a patch; errors and advice of the static rules to stderr.
@@ -34,6 +35,46 @@ pub(super) fn print(answer: &Answer, beside_patch: bool) {
     }
 }
 
+/// The same as one text, with the errors and the advice.
+pub(super) fn page(answer: &Answer) -> String {
+    let remarks: String = answer.remarks.iter().map(|r| format!("{r}\n")).collect();
+    match answer.parts.is_empty() {
+        true => remarks,
+        false => format!("{remarks}{}: {}\n{}", answer.title(), answer.verdicts.line(), body(answer)),
+    }
+}
+
+/// The verdicts without reasons, and whether nothing of them fails because it is known.
+pub(super) fn kinds(answer: &Answer) -> String {
+    let known = answer.verdicts.has_finding() && !answer.codes(false).contains(&exit::FINDING);
+    answer.verdicts.kinds().join(", ") + if known { " (known)" } else { "" }
+}
+
+/// What is decided about problems.
+fn standings(answer: &Answer) -> String {
+    let mut out = String::new();
+    for problem in &answer.problems {
+        let at = if problem.lines.is_empty() { "" } else { " at lines " };
+        let what = format!("{}{at}{}", problem.rule, findings::joined(&problem.lines, ", "));
+        let said = |s: &Suppressed| format!("{}: {} ({})", s.until, s.reason, s.place);
+        match &problem.standing {
+            Standing::Open => {}
+            Standing::Known => out += &format!("  known: the baseline has {what}\n"),
+            Standing::Suppressed(s) => {
+                out += &format!("  suppressed: {what}, by {} until {}\n", s.owner, said(s));
+            }
+            Standing::Expired(s) => {
+                out += &format!(
+                    "  not suppressed any more: {what}; what {} wrote ended on {}\n",
+                    s.owner,
+                    said(s)
+                );
+            }
+        }
+    }
+    out
+}
+
 /// What is wrong with a part, without the executions that show it.
 pub(super) fn wrong(answer: &Answer, part: &Part) -> String {
     let hang = part.hang.iter().map(|h| format!("  hang: {}\n", h.who)).collect::<String>();
@@ -42,7 +83,7 @@ pub(super) fn wrong(answer: &Answer, part: &Part) -> String {
 
 /// Everything below the verdicts.
 fn body(answer: &Answer) -> String {
-    let mut out = scope(answer);
+    let mut out = standings(answer) + &scope(answer);
     answer.parts.iter().for_each(|part| out += &findings::text(answer, part));
     for contest in &answer.contested {
         out += &format!("  contested({}): {}\n", contest.setting, contest.verdicts.line());
@@ -86,6 +127,16 @@ fn raised_by(verdict: &Verdict, answer: &Answer) -> Option<&'static str> {
         Bound::Leaves => Some("--limit N"),
         Bound::Ended if answer.verdicts.has_finding() => Some("--after-finding TIME"),
         _ => None,
+    }
+}
+
+/// A verdict that leaves something open, behind the command of the other launch that has it.
+pub(super) fn undecided(part: &Part, verdict: &Verdict) -> String {
+    let head = part.launch.as_ref().map_or(String::new(), |command| format!("{command}: "));
+    match verdict {
+        Verdict::Bounded(reason) => format!("{head}a limit was hit: {reason}"),
+        Verdict::Abstained(reason) => format!("{head}not modelled: {reason}"),
+        other => format!("{head}{}", other.word()),
     }
 }
 

@@ -1,0 +1,118 @@
+//! Answers as they come: printed, written into files, counted for the exit code.
+//!
+//! Contract: text and JSON are printed answer by answer, SARIF and JUnit once at the end, and so are the files of `--report`. What is
+//! known of a problem is set before anything is printed.
+
+use super::args::{Check, CheckFormat};
+use super::files::Task;
+use super::known::Known;
+use super::{interrupted, junit, sarif, text, unpatched, witness};
+use anyhow::{Context, Result};
+use moire_console::exit;
+use moire_coordinator::clock::unix_ms;
+use moire_verdict::answer::Answer;
+
+pub(super) struct Output<'a> {
+    args: &'a Check,
+    known: Known,
+    /// A table of all answers is printed behind them.
+    many: bool,
+    kept: Vec<Answer>,
+    rows: Vec<(String, String)>,
+    codes: Vec<u8>,
+    patches: String,
+}
+
+impl<'a> Output<'a> {
+    /// # Errors
+    /// The baseline cannot be read.
+    pub(super) fn new(args: &'a Check, many: bool) -> Result<Self> {
+        let known = Known::new(args.baseline.as_deref(), unix_ms())?;
+        let (kept, rows, codes, patches) = (Vec::new(), Vec::new(), Vec::new(), String::new());
+        Ok(Output { args, known, many, kept, rows, codes, patches })
+    }
+
+    /// How many answers were taken.
+    pub(super) fn taken(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// # Errors
+    /// Something cannot be written.
+    pub(super) fn take(&mut self, task: &Task, mut answer: Answer) -> Result<()> {
+        if let Ok(file) = &task.file {
+            let text = str::from_utf8(&file.bytes).unwrap_or_default();
+            let (said, code) = self.known.about(&mut answer, &file.path, text);
+            said.iter().for_each(|line| eprintln!("{line}"));
+            self.codes.extend(code);
+        }
+        self.codes.extend(answer.codes(self.args.strict));
+        self.rows.push((text::kinds(&answer), answer.title()));
+        if let Some(folder) = &self.args.witness {
+            witness::write(folder, &answer)?;
+        }
+        if self.args.fix.is_some() {
+            // Parts of one launch have one text.
+            let mut advice = answer.parts.iter().filter_map(|p| p.advice.as_ref());
+            match advice.find_map(|a| a.patch.as_ref()) {
+                Some(patch) => self.patches += patch,
+                None => unpatched(&answer),
+            }
+        }
+        match self.args.format {
+            CheckFormat::Text => text::print(&answer, self.args.patch_to_stdout()),
+            CheckFormat::Json => println!("{}", serde_json::to_string(&answer)?),
+            CheckFormat::Sarif | CheckFormat::Junit => {}
+        }
+        if matches!(self.args.format, CheckFormat::Sarif | CheckFormat::Junit) || !self.args.report.is_empty()
+        {
+            self.kept.push(answer);
+        }
+        Ok(())
+    }
+
+    /// Prints and writes what has all answers; the exit code. `left` tasks were not judged, and `notes` say what a record has not.
+    ///
+    /// # Errors
+    /// Something cannot be written.
+    pub(super) fn end(mut self, left: usize, notes: &[String]) -> Result<u8> {
+        self.codes.extend(interrupted(left));
+        self.known.unused().iter().chain(notes).for_each(|note| eprintln!("{note}"));
+        self.codes.extend((!notes.is_empty()).then_some(exit::INCOMPLETE));
+        match &self.args.fix {
+            Some(_) if self.args.patch_to_stdout() => print!("{}", self.patches),
+            Some(to) => {
+                std::fs::write(to, &self.patches).with_context(|| format!("cannot write {}", to.display()))?
+            }
+            None => {}
+        }
+        match self.args.format {
+            CheckFormat::Text if self.args.patch_to_stdout() || !self.many => {}
+            CheckFormat::Text => print!("{}", text::table(&self.rows)),
+            CheckFormat::Json => {}
+            CheckFormat::Sarif | CheckFormat::Junit => println!("{}", self.document(self.args.format)?),
+        }
+        for report in &self.args.report {
+            let file = &report.file;
+            let text = self.document(report.format)?;
+            std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        }
+        Ok(exit::worst(self.codes))
+    }
+
+    /// All answers in one format.
+    fn document(&self, format: CheckFormat) -> Result<String> {
+        Ok(match format {
+            CheckFormat::Text => {
+                let table = if self.many { text::table(&self.rows) } else { String::new() };
+                self.kept.iter().map(text::page).collect::<String>() + &table
+            }
+            CheckFormat::Json => {
+                let line = |a: &Answer| serde_json::to_string(a).map(|line| line + "\n");
+                self.kept.iter().map(line).collect::<serde_json::Result<String>>()?
+            }
+            CheckFormat::Sarif => sarif::sarif(&self.kept, self.args.baseline.is_some()).to_string(),
+            CheckFormat::Junit => junit::junit(&self.kept, self.args.strict)?,
+        })
+    }
+}
