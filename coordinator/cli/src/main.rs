@@ -3,6 +3,7 @@
 #[macro_use(eprint, eprintln, print, println)]
 extern crate moire_console;
 
+mod cases;
 mod cli;
 mod cmd;
 mod days;

@@ -14,6 +14,26 @@ pub enum OutputFormat {
     Json,
 }
 
+/// The format in which a command prints its results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people
+    Text,
+    /// One object a result, versioned
+    Json,
+    /// One SARIF 2.1.0 document, for code review tools
+    Sarif,
+    /// One JUnit document, for continuous integration
+    Junit,
+}
+
+impl Format {
+    /// Whether people read it.
+    pub fn is_text(self) -> bool {
+        self == Self::Text
+    }
+}
+
 /// When verdicts are coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Color {

@@ -1,13 +1,14 @@
 //! A store on this machine, and the report on its findings.
 
 use crate::exit;
+use crate::output::Format;
 use anyhow::{Context, Result, bail};
 use moire_coordinator::clock::{millis, unix_ms};
 use moire_coordinator::report::{CampaignLine, Findings, Night, Stored};
 use moire_corpus::{CampaignState, Counters, Loss, Options, Recovery, Snapshot, Store};
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -66,13 +67,22 @@ pub fn code(code: u8) -> u8 {
     if LOSSES.load(Ordering::Relaxed) { exit::worst([code, exit::INCOMPLETE]) } else { code }
 }
 
+/// Where a report goes.
+#[derive(Clone, Copy, Debug)]
+pub enum To<'a> {
+    /// Into a folder, in all formats.
+    Folder(&'a Path),
+    /// To stdout, in one format.
+    Stdout(Format),
+}
+
 /// Writes the report of a store into the folder `out`, and records a snapshot in the store. Without a folder it prints the
-/// summary and records nothing: the next report compares with the same one. With a `window`, only findings seen or tested
+/// report in a format and records nothing: the next report compares with the same one. With a `window`, only findings seen or tested
 /// within that time are reported. The findings stay in the store; memory holds one row for each.
 ///
 /// # Errors
 /// The store or the folder fails.
-pub fn report(store: &mut Store, window: Option<Duration>, out: Option<&Path>) -> Result<()> {
+pub fn report(store: &mut Store, window: Option<Duration>, to: To<'_>) -> Result<()> {
     let at_ms = unix_ms();
     let mut counters = Counters::default();
     let mut campaigns = Vec::new();
@@ -92,40 +102,58 @@ pub fn report(store: &mut Store, window: Option<Duration>, out: Option<&Path>) -
     let losses = store.losses().map(ToString::to_string).collect();
     let night = Night { at_ms, last: store.last_snapshot()?, campaigns, losses, ..Night::default() };
     let findings = Stored::new(store, at_ms.saturating_sub(window), snapshot);
-    let Some(out) = out else { return show(&night, &findings) };
-    write(&night, &findings, out)?;
+    let out = match to {
+        To::Folder(out) => out,
+        To::Stdout(format) => return show(&night, &findings, format),
+    };
+    write(&night, &findings, out)?.iter().for_each(|path| println!("{}", path.display()));
     let snapshot = findings.snapshot();
     store.save_snapshot(&snapshot)?;
     Ok(())
 }
 
-/// Prints the summary of a report.
+/// The file of a report that is of this format.
+pub fn file(format: Format) -> &'static str {
+    match format {
+        Format::Text => "summary.md",
+        Format::Json => "findings.jsonl",
+        Format::Sarif => "report.sarif",
+        Format::Junit => "junit.xml",
+    }
+}
+
+/// Prints a report in one format.
 ///
 /// # Errors
 /// The findings cannot be read.
-pub fn show(night: &Night, findings: &dyn Findings) -> Result<()> {
-    let files = night.write(findings, &mut std::io::sink())?;
-    let summary = files.into_iter().find(|(name, _)| *name == "summary.md");
-    print!("{}", summary.context("a report has a summary")?.1);
+pub fn show(night: &Night, findings: &dyn Findings, format: Format) -> Result<()> {
+    let mut lines = Vec::new();
+    let files = night.write(findings, &mut lines)?;
+    if format == Format::Json {
+        print!("{}", String::from_utf8_lossy(&lines));
+        return Ok(());
+    }
+    let file = files.into_iter().find(|(name, _)| *name == file(format));
+    println!("{}", file.context("a report has all formats")?.1.trim_end());
     Ok(())
 }
 
-/// Writes the files of a report into `out`, and prints their names.
+/// Writes the files of a report into `out`; their paths.
 ///
 /// # Errors
 /// The folder cannot be written, or the findings cannot be read.
-pub fn write(night: &Night, findings: &dyn Findings, out: &Path) -> Result<()> {
+pub fn write(night: &Night, findings: &dyn Findings, out: &Path) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
     let path = out.join("findings.jsonl");
     let failed = || format!("cannot write {}", path.display());
     let mut lines = BufWriter::new(File::create(&path).with_context(failed)?);
     let files = night.write(findings, &mut lines)?;
     lines.flush().with_context(failed)?;
-    println!("{}", path.display());
+    let mut paths = vec![path];
     for (name, text) in files {
         let path = out.join(name);
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-        println!("{}", path.display());
+        paths.push(path);
     }
-    Ok(())
+    Ok(paths)
 }

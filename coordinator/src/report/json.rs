@@ -1,4 +1,4 @@
-//! JSON lines: one object for the report, then one for each finding. `schema.json` describes them.
+//! JSON lines: one object for the report, then one for each finding. `deploy/schema/findings.json` describes them.
 
 use super::{Night, ReportError, Row, Table};
 use moire_corpus::{Finding, Since};

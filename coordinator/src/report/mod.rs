@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `report.html` | people: works offline, graphs drawn, filters; at most 2,000 findings |
 //! | `summary.md` | people who read mail or a pull request |
-//! | `findings.jsonl` | scripts: a line for the report and one for each finding, versioned (`schema.json` beside this file) |
+//! | `findings.jsonl` | scripts: a line for the report and one for each finding, versioned (`deploy/schema/findings.json`) |
 //! | `report.sarif` | code review tools: one result per finding, with its change since the last report; at most 10,000 |
 //! | `junit.xml` | continuous integration: one test case per finding; at most 10,000 |
 

@@ -177,7 +177,7 @@ fn valid(schema: &str, value: &Value) {
 }
 
 fn json_lines(night: &Night, text: &str) {
-    let schema = include_str!("../../src/report/schema.json");
+    let schema = include_str!("../../../deploy/schema/findings.json");
     let lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     lines.iter().for_each(|line| valid(schema, line));
     let counts = serde_json::json!({"new": 2, "still": 2, "flaky": 1, "gone": 1, "not-retested": 1});

@@ -4,10 +4,11 @@
 //! asked again. A setting under which it holds decides the finding. Models of the oracles `self`, `model-pair` and
 //! `metamorphic` are tried; the others ask a model of their own, and only their tools are.
 
+use crate::cases::{self, Case, End};
 use crate::releases::{Makes, Release, mistaken, releases, words};
 use anyhow::{Result, bail};
 use clap::Args;
-use moire_console::output::OutputFormat;
+use moire_console::output::Format;
 use moire_console::stored::STORE;
 use moire_console::{claim, exit};
 use moire_program::validate::Target;
@@ -23,7 +24,7 @@ pub(crate) struct Bisect {
     pub(crate) what: String,
     /// How to print; json: one object a setting
     #[arg(long, value_enum, default_value = "text")]
-    pub(crate) format: OutputFormat,
+    pub(crate) format: Format,
     /// Store in which an id is looked up
     #[arg(long, default_value = STORE)]
     pub(crate) store: PathBuf,
@@ -61,6 +62,19 @@ struct Try {
     answer: Answer,
 }
 
+impl Try {
+    /// The setting as a case: under one that decides, the rule holds.
+    fn case(&self) -> Case {
+        let (end, says) = match &self.answer {
+            Answer::Broken => (End::Failed, "the rule is broken".to_owned()),
+            Answer::Holds => (End::Passed, "the rule holds".to_owned()),
+            Answer::Silent(reason) => (End::Open, reason.clone()),
+        };
+        let Try { side, setting, was, value, .. } = self;
+        Case { name: format!("{side}: {setting} {value}, was {was}"), end, says }
+    }
+}
+
 pub(crate) fn run(args: &Bisect) -> Result<u8> {
     let engine = Oracles::new();
     let claim = match super::replay::claim(&engine, &args.what, &args.store)? {
@@ -81,17 +95,23 @@ pub(crate) fn run(args: &Bisect) -> Result<u8> {
     if tries.is_empty() {
         bail!("the oracle {} has no setting that could be tried here", claim.oracle);
     }
-    if args.format == OutputFormat::Json {
-        for one in &tries {
-            println!("{}", serde_json::to_string(one)?);
+    match args.format {
+        Format::Json => {
+            for one in &tries {
+                println!("{}", serde_json::to_string(one)?);
+            }
         }
-    } else {
-        print!("{}", table(&tries));
-        if let Some(said) = words(&releases) {
-            println!("of the releases here: {said}");
+        Format::Text => {
+            print!("{}", table(&tries));
+            if let Some(said) = words(&releases) {
+                println!("of the releases here: {said}");
+            }
+            for said in causes(&claim) {
+                println!("{said}");
+            }
         }
-        for said in causes(&claim) {
-            println!("{said}");
+        Format::Sarif | Format::Junit => {
+            cases::print(args.format, "bisect", &tries.iter().map(Try::case).collect::<Vec<_>>())?;
         }
     }
     let decided = tries.iter().any(|t| t.answer == Answer::Holds);

@@ -3,11 +3,12 @@
 //! One row stands for all cells of an operation that a compiler treats alike: the same instructions but for scope and width, and
 //! the same answer. A cell that two releases treat differently is listed.
 
+use crate::cases::{self, Case, End};
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
 use moire_console::exit;
-use moire_console::output::OutputFormat;
+use moire_console::output::Format;
 use moire_coordinator::many;
 use moire_worker::oracle::certify::{Certified, Kept, cells, certify, compilers};
 use moire_worker::oracle::{LLVM, NVCC};
@@ -42,7 +43,7 @@ struct Atomics {
     out: Option<PathBuf>,
     /// How to print; json: one object a cell
     #[arg(long, value_enum, default_value = "text")]
-    format: OutputFormat,
+    format: Format,
 }
 
 /// A cell as it is printed for machines.
@@ -69,6 +70,23 @@ struct Row {
     program: Option<String>,
 }
 
+impl Row {
+    /// The cell as a case: what a compiler refuses is no mistake.
+    fn case(&self) -> Case {
+        let end = match self.answer {
+            LOST => End::Failed,
+            OPEN => End::Open,
+            _ => End::Passed,
+        };
+        let says = if self.why.is_empty() {
+            self.answer.to_owned()
+        } else {
+            format!("{}: {}", self.answer, self.why)
+        };
+        Case { name: format!("{} {}", self.compiler, self.cell), end, says }
+    }
+}
+
 pub(crate) fn run(args: &Certify) -> Result<u8> {
     let What::Atomics(args) = &args.what;
     let names = compilers(&args.with)?;
@@ -88,20 +106,23 @@ pub(crate) fn run(args: &Certify) -> Result<u8> {
             certify(name, &cells, &mut |done| bar.iter().for_each(|bar| bar.set_position(done as u64)))?;
         bar.iter().for_each(ProgressBar::finish_and_clear);
         let own: Vec<Row> = found.iter().map(|one| row(name, one)).collect();
-        if args.format == OutputFormat::Text {
+        if args.format.is_text() {
             print!("{}", table(name, &found, &own));
         }
         rows.extend(own);
     }
     match args.format {
-        OutputFormat::Text => {
+        Format::Text => {
             print!("{}", changes(&names, &rows));
             println!("{MEANING}");
         }
-        OutputFormat::Json => {
+        Format::Json => {
             for row in &rows {
                 println!("{}", serde_json::to_string(row)?);
             }
+        }
+        Format::Sarif | Format::Junit => {
+            cases::print(args.format, "certify", &rows.iter().map(Row::case).collect::<Vec<_>>())?;
         }
     }
     if let Some(folder) = &args.out {

@@ -6,6 +6,7 @@ use crate::{days, issue, line, samples, show};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Subcommand;
 use moire_console::control::{connect, runtime, said};
+use moire_console::output::Format;
 use moire_console::{claim, exit, stored};
 use moire_coordinator::v1;
 use moire_coordinator::v1::control_service_client::ControlServiceClient;
@@ -20,6 +21,9 @@ use tokio::runtime::Runtime;
 pub(crate) enum Findings {
     /// List findings, one a line
     List {
+        /// How to print; all but text as `moire report` does
+        #[arg(long, value_enum, default_value = "text")]
+        format: Format,
         #[command(flatten)]
         at: StoreOrRemote,
     },
@@ -160,7 +164,10 @@ fn read(record: &v1::FindingRecord) -> Result<Finding> {
 
 pub(crate) fn run(args: &Findings) -> Result<u8> {
     match args {
-        Findings::List { at } => FindingSource::of(at)?.each(|f| {
+        Findings::List { format, at } if !format.is_text() => {
+            return super::report::report(at, None, stored::To::Stdout(*format));
+        }
+        Findings::List { at, .. } => FindingSource::of(at)?.each(|f| {
             let models: Vec<&str> = f.models.iter().map(|m| m.name.as_str()).collect();
             let (id, state, models) = (f.id.short(), f.state.words(), models.join("/"));
             let (times, why) = (format!("{}x", f.count), why(f).unwrap_or_default());

@@ -6,11 +6,13 @@
 //! - Our own: a program has a line `// expect: ANSWER` for each model, or has a file `NAME.expected` beside it with such answers:
 //!   model, executions, blocked, verdicts. The model may carry settings of its switches, as in `ptx:Q6=B`.
 
+use crate::cases::{self, Case, End};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use moire_cat::{LETTER, Model};
 use moire_console::exit;
 use moire_console::input::{ModelSpec, read_file};
+use moire_console::output::Format;
 use moire_console::suite::Row;
 use moire_explore::Limits;
 use moire_explore::judge::{About, Judgement, Questions, judge};
@@ -32,16 +34,20 @@ pub(crate) struct Test {
     /// Also judge the rows of the newest published version under this model
     #[arg(long, value_name = "MODEL")]
     pub(crate) also: Vec<String>,
+    /// How to print
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
 }
 
 /// The property of rows that state the verdict of a Tile IR verifier.
 const VERIFY: &str = "verify";
 
-#[derive(Default)]
 struct Tally {
+    format: Format,
     passed: usize,
     failed: usize,
     skipped: usize,
+    cases: Vec<Case>,
     models: BTreeMap<String, Model>,
     judged: BTreeMap<(String, String, About), Judgement>,
 }
@@ -51,13 +57,18 @@ pub(crate) fn run(args: &Test) -> Result<u8> {
     if !dir.is_dir() {
         bail!("{} is not a folder", dir.display());
     }
-    let mut tally = Tally::default();
+    let mut tally = Tally::new(args.format);
     if dir.join("expected.csv").is_file() {
         suite(args, &mut tally)?;
     } else {
         own(dir, args.profile.as_deref(), &mut tally)?;
     }
-    println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped);
+    match args.format {
+        Format::Text => {
+            println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped)
+        }
+        format => cases::print(format, "test", &tally.cases)?,
+    }
     if tally.passed + tally.failed == 0 {
         bail!(
             "{} holds no program with an expectation (expected.csv, lines `// expect: ANSWER`, or NAME.expected beside NAME.litmus)",
@@ -75,21 +86,25 @@ fn suite(args: &Test, tally: &mut Tally) -> Result<()> {
             continue;
         }
         let Some(name) = row.model.filter(|_| !disputed || args.debated) else {
-            tally.skipped += 1;
+            tally.skip(
+                format!("{file} {property}"),
+                "its row is disputed, or no model of ours is asked about it".to_owned(),
+            );
             continue;
         };
         let newest = name == "ptx-7.5";
         for name in std::iter::once(name.to_owned()).chain(args.also.iter().filter(|_| newest).cloned()) {
             let got = row.answer(tally.judge(&args.dir, &row, &name)?);
+            let what = format!("{file} {property} under {name}");
             match (got == *expected, *disputed) {
-                (true, _) => tally.passed += 1,
+                (true, _) => tally.pass(what),
                 (false, true) => {
-                    tally.skipped += 1;
-                    eprintln!("disputed {file} {property} under {name}: published {expected}, here {got}");
+                    eprintln!("disputed {what}: published {expected}, here {got}");
+                    tally.skip(what, format!("disputed: published {expected}, here {got}"));
                 }
                 (false, false) => {
-                    tally.failed += 1;
-                    println!("FAILED {file} {property} under {name}: expected {expected}, got {got}");
+                    let says = format!("expected {expected}, got {got}");
+                    tally.fail(&format!("{what}: {says}"), what.clone(), says);
                 }
             }
         }
@@ -98,6 +113,30 @@ fn suite(args: &Test, tally: &mut Tally) -> Result<()> {
 }
 
 impl Tally {
+    fn new(format: Format) -> Self {
+        let (models, judged) = (BTreeMap::new(), BTreeMap::new());
+        Tally { format, passed: 0, failed: 0, skipped: 0, cases: Vec::new(), models, judged }
+    }
+
+    fn pass(&mut self, name: String) {
+        self.passed += 1;
+        self.cases.push(Case { name, end: End::Passed, says: String::new() });
+    }
+
+    fn skip(&mut self, name: String, says: String) {
+        self.skipped += 1;
+        self.cases.push(Case { name, end: End::Open, says });
+    }
+
+    /// `line` is what people are told.
+    fn fail(&mut self, line: &str, name: String, says: String) {
+        self.failed += 1;
+        if self.format.is_text() {
+            println!("FAILED {line}");
+        }
+        self.cases.push(Case { name, end: End::Failed, says });
+    }
+
     /// A model by name, or with settings of its switches: `ptx:Q6=B,Q1=B`.
     fn model(&mut self, name: &str) -> Result<&Model> {
         if !self.models.contains_key(name) {
@@ -115,10 +154,10 @@ impl Tally {
             .is_ok_and(|module| moire_tile_ir::verify(&module).is_empty());
         let got = if accepted { "ACCEPT" } else { "REJECT" };
         if row.expected.trim_start_matches('"').starts_with(got) {
-            self.passed += 1;
+            self.pass(row.file.clone());
         } else {
-            self.failed += 1;
-            println!("FAILED {}: expected {}, got {got}", row.file, row.expected);
+            let says = format!("expected {}, got {got}", row.expected);
+            self.fail(&format!("{}: {says}", row.file), row.file.clone(), says);
         }
         Ok(())
     }
@@ -160,7 +199,7 @@ fn own(dir: &Path, profile: Option<&str>, tally: &mut Tally) -> Result<()> {
         let read = read_file(file)?;
         let answers = answers(file, &read.bytes)?;
         if answers.is_empty() {
-            tally.skipped += 1;
+            tally.skip(file.display().to_string(), "it says nothing of what is expected".to_owned());
             continue;
         }
         let source = read.program()?;
@@ -171,10 +210,11 @@ fn own(dir: &Path, profile: Option<&str>, tally: &mut Tally) -> Result<()> {
             let judgement = judge(&source.program, tally.model(model)?, &Limits::default(), questions);
             let got = own_line(model, &judgement);
             if got.split_whitespace().eq(words.iter().copied()) {
-                tally.passed += 1;
+                tally.pass(format!("{} under {model}", file.display()));
             } else {
-                tally.failed += 1;
-                println!("FAILED {}\n  expected {}\n  got      {got}", file.display(), words.join(" "));
+                let (name, expected) = (file.display(), words.join(" "));
+                let line = format!("{name}\n  expected {expected}\n  got      {got}");
+                tally.fail(&line, format!("{name} under {model}"), format!("expected {expected}, got {got}"));
             }
         }
     }

@@ -515,6 +515,7 @@ fn a_campaign_ends_with_one_digest_and_its_lines_replay() {
     let line = text.lines().find_map(|l| l.trim().strip_prefix("moire replay ")).expect("models differ");
     let out = moire(empty.path(), &["bisect", line, "--format", "json"]);
     let tries = String::from_utf8(out.stdout).unwrap();
+    tries.lines().for_each(|l| crate::formats::fits(l, "#/$defs/try"));
     assert!(
         tries.lines().all(|l| serde_json::from_str::<serde_json::Value>(l).is_ok())
             && tries.contains("\"version\"")

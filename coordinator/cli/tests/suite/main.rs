@@ -23,6 +23,7 @@ mod devices;
 #[cfg(unix)]
 mod ended;
 mod fleet;
+mod formats;
 mod found;
 mod fuzzed;
 mod guide;

@@ -122,7 +122,7 @@ fn findings(args: &Scale, folder: &Path) -> Result<()> {
     clock.says(&format!("its metrics, at most {} ms at once", longest.as_millis()), Some(counted));
     drop(coordinator);
     clock.says("it stopped", None);
-    stored::report(&mut stored::open(&dir)?, None, Some(&out))?;
+    stored::report(&mut stored::open(&dir)?, None, stored::To::Folder(&out))?;
     clock.says("a report of all of them", Some(args.findings));
     for entry in std::fs::read_dir(&out).context("reading the report")? {
         let entry = entry?;

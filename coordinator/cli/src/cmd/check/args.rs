@@ -4,6 +4,7 @@ use crate::launch::LaunchArgs;
 use crate::model::ModelArgs;
 use crate::remote::Certs;
 use clap::{Args, ValueEnum};
+use moire_console::output::Format;
 use moire_console::time::duration;
 use moire_explore::Limits;
 use moire_explore::reduce::Reductions;
@@ -37,7 +38,7 @@ pub(crate) struct Check {
     pub(crate) jobs: usize,
     /// How to print
     #[arg(long, value_enum, default_value = "text")]
-    pub(crate) format: CheckFormat,
+    pub(crate) format: Format,
     /// Also write all answers into FILE, in a format of --format (repeatable)
     #[arg(long, value_name = "FORMAT=FILE", conflicts_with_all = ["states", "lowered"])]
     pub(crate) report: Vec<Report>,
@@ -97,23 +98,10 @@ impl Check {
     }
 }
 
-/// How `moire check` prints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CheckFormat {
-    /// For people
-    Text,
-    /// One object a program, versioned
-    Json,
-    /// One SARIF 2.1.0 document, for code review tools
-    Sarif,
-    /// One JUnit document, for continuous integration
-    Junit,
-}
-
 /// A file with all answers.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
-    pub(crate) format: CheckFormat,
+    pub(crate) format: Format,
     pub(crate) file: PathBuf,
 }
 
@@ -123,7 +111,7 @@ impl std::str::FromStr for Report {
     fn from_str(text: &str) -> Result<Self, String> {
         let form = "write FORMAT=FILE, for example sarif=moire.sarif";
         let (format, file) = text.split_once('=').filter(|(_, file)| !file.is_empty()).ok_or(form)?;
-        Ok(Report { format: CheckFormat::from_str(format, false)?, file: file.into() })
+        Ok(Report { format: Format::from_str(format, false)?, file: file.into() })
     }
 }
 

@@ -25,11 +25,11 @@ mod witness;
 use crate::interrupt::on_interrupt;
 use anyhow::{Result, anyhow, bail};
 pub(crate) use args::Check;
-use args::CheckFormat;
 use files::{Task, Tasks, tasks};
 use here::Here;
 use moire_cat::{PROFILE, Variants};
 use moire_console::input::{File, ModelSpec, include_notes, load_model};
+use moire_console::output::Format;
 use moire_console::{bounded, exit, processors};
 use moire_program::lanes::{has_warps, joined};
 use moire_program::loops::{has_loops, unroll};
@@ -54,6 +54,9 @@ const LIBRARY: Library = Library { load: load_model, beside: |path| bounded::rea
 
 pub(crate) fn run(args: &Check) -> Result<u8> {
     let Tasks { tasks, many, notes } = tasks(&args.files, args.launch.entry.as_deref())?;
+    if args.states && matches!(args.format, Format::Sarif | Format::Junit) {
+        bail!("--states prints text or json: final states are no findings");
+    }
     if args.states {
         let codes: Result<Vec<u8>> = tasks.iter().map(|task| print_states(task, args)).collect();
         return Ok(exit::worst(codes?));
@@ -62,7 +65,7 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
         let codes: Result<Vec<u8>> = tasks.iter().map(|task| print_lowered(task, args)).collect();
         return Ok(exit::worst(codes?));
     }
-    if args.patch_to_stdout() && args.format != CheckFormat::Text {
+    if args.patch_to_stdout() && args.format != Format::Text {
         bail!("--fix writes to stdout, as --format does; name a file, --fix=FILE");
     }
     let question = args.question();

@@ -3,12 +3,13 @@
 //! Contract: text and JSON are printed answer by answer, SARIF and JUnit once at the end, and so are the files of `--report`. What is
 //! known of a problem is set before anything is printed.
 
-use super::args::{Check, CheckFormat};
+use super::args::Check;
 use super::files::Task;
 use super::known::Known;
 use super::{interrupted, junit, sarif, text, unpatched, witness};
 use anyhow::{Context, Result};
 use moire_console::exit;
+use moire_console::output::Format;
 use moire_coordinator::clock::unix_ms;
 use moire_verdict::answer::Answer;
 
@@ -60,12 +61,11 @@ impl<'a> Output<'a> {
             }
         }
         match self.args.format {
-            CheckFormat::Text => text::print(&answer, self.args.patch_to_stdout()),
-            CheckFormat::Json => println!("{}", serde_json::to_string(&answer)?),
-            CheckFormat::Sarif | CheckFormat::Junit => {}
+            Format::Text => text::print(&answer, self.args.patch_to_stdout()),
+            Format::Json => println!("{}", serde_json::to_string(&answer)?),
+            Format::Sarif | Format::Junit => {}
         }
-        if matches!(self.args.format, CheckFormat::Sarif | CheckFormat::Junit) || !self.args.report.is_empty()
-        {
+        if matches!(self.args.format, Format::Sarif | Format::Junit) || !self.args.report.is_empty() {
             self.kept.push(answer);
         }
         Ok(())
@@ -87,10 +87,10 @@ impl<'a> Output<'a> {
             None => {}
         }
         match self.args.format {
-            CheckFormat::Text if self.args.patch_to_stdout() || !self.many => {}
-            CheckFormat::Text => print!("{}", text::table(&self.rows)),
-            CheckFormat::Json => {}
-            CheckFormat::Sarif | CheckFormat::Junit => println!("{}", self.document(self.args.format)?),
+            Format::Text if self.args.patch_to_stdout() || !self.many => {}
+            Format::Text => print!("{}", text::table(&self.rows)),
+            Format::Json => {}
+            Format::Sarif | Format::Junit => println!("{}", self.document(self.args.format)?),
         }
         for report in &self.args.report {
             let file = &report.file;
@@ -101,18 +101,18 @@ impl<'a> Output<'a> {
     }
 
     /// All answers in one format.
-    fn document(&self, format: CheckFormat) -> Result<String> {
+    fn document(&self, format: Format) -> Result<String> {
         Ok(match format {
-            CheckFormat::Text => {
+            Format::Text => {
                 let table = if self.many { text::table(&self.rows) } else { String::new() };
                 self.kept.iter().map(text::page).collect::<String>() + &table
             }
-            CheckFormat::Json => {
+            Format::Json => {
                 let line = |a: &Answer| serde_json::to_string(a).map(|line| line + "\n");
                 self.kept.iter().map(line).collect::<serde_json::Result<String>>()?
             }
-            CheckFormat::Sarif => sarif::sarif(&self.kept, self.args.baseline.is_some()).to_string(),
-            CheckFormat::Junit => junit::junit(&self.kept, self.args.strict)?,
+            Format::Sarif => sarif::sarif(&self.kept, self.args.baseline.is_some()).to_string(),
+            Format::Junit => junit::junit(&self.kept, self.args.strict)?,
         })
     }
 }

@@ -3,10 +3,10 @@
 //! Contract: a state is what the conditions of the program name, or, where it has none, every register that is read into
 //! and all memory. A model that does not answer (it abstains, or a limit is hit) has a reason instead of a column.
 
-use super::args::CheckFormat;
 use moire_cat::Model;
 use moire_console::exit;
 use moire_console::input::Source;
+use moire_console::output::Format;
 use moire_coordinator::many;
 use moire_execution::leaf::{Asked, FinalState, asked, instances, observed_registers};
 use moire_explore::search::LeafView;
@@ -62,9 +62,9 @@ impl<'a> States<'a> {
     }
 
     /// Prints the states; the exit code is that of an incomplete answer if the first model does not answer.
-    pub(super) fn print(&self, source: &Source, format: CheckFormat) -> u8 {
+    pub(super) fn print(&self, source: &Source, format: Format) -> u8 {
         match format {
-            CheckFormat::Json => println!("{}", self.json(&source.name)),
+            Format::Json => println!("{}", self.json(&source.name)),
             _ => print!("{}", self.text(&source.name)),
         }
         if self.complete { exit::CLEAN } else { exit::INCOMPLETE }

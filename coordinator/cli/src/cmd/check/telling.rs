@@ -3,7 +3,7 @@
 //! Contract: nothing is told within the first second, and at most one line a file, on stderr. The answer on stdout does not
 //! depend on it.
 
-use super::args::CheckFormat;
+use moire_console::output::Format;
 use moire_execution::leaf::Finding;
 use moire_explore::judge::{Seen, flag_verdict};
 use moire_program::ir::Program;
@@ -28,9 +28,9 @@ pub(super) struct Teller {
 }
 
 impl Teller {
-    pub(super) fn new(format: CheckFormat, explain: Duration) -> Self {
+    pub(super) fn new(format: Format, explain: Duration) -> Self {
         Teller {
-            text: format == CheckFormat::Text,
+            text: format == Format::Text,
             begin: Instant::now(),
             found: RefCell::default(),
             told: Cell::new(false),

@@ -3,6 +3,7 @@
 use crate::device::Lent;
 use crate::remote::Certs;
 use clap::{Args, ValueEnum};
+use moire_console::output::Format;
 use moire_console::stored::STORE;
 use moire_worker::link::Address;
 use std::path::PathBuf;
@@ -40,6 +41,9 @@ pub(crate) struct Nightly {
     /// Folder for report.html, summary.md, findings.jsonl, report.sarif and junit.xml
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
+    /// How to print; all but text as the files of --out
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
     /// Worker threads [default: all processors]
     #[arg(long)]
     pub(crate) workers: Option<usize>,

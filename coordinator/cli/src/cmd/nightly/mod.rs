@@ -11,6 +11,7 @@ use crate::interrupt::on_interrupt;
 use crate::scores;
 use anyhow::{Context, Result};
 use moire_console::control::connect;
+use moire_console::output::Format;
 use moire_console::{campaign, claim, exit, stored};
 use moire_coordinator::nightly::{self, Client, NightPlan, Stop};
 use moire_coordinator::report::{Grade, Night, Outcome, dates};
@@ -47,7 +48,10 @@ pub(crate) fn run(args: &Nightly) -> Result<u8> {
     });
     runtime.shutdown_timeout(Duration::from_secs(1));
     let (night, outcome) = night?;
-    summary(&night, &outcome, &args.out);
+    match args.format {
+        Format::Text => summary(&night, &outcome, &args.out),
+        format => print!("{}", std::fs::read_to_string(args.out.join(stored::file(format)))?),
+    }
     Ok(code(&night, &outcome, args.fail_on))
 }
 
@@ -56,7 +60,8 @@ async fn night(mut client: Client, plan: &NightPlan, stop: &Stop, out: &Path) ->
     let place = tempfile::tempfile().context("no place for the findings of the night")?;
     let tell = |text: &str| eprintln!("{text}");
     let (night, findings) = nightly::run(&mut client, plan, stop, place, scores::of, tell).await?;
-    stored::write(&night, &findings, out)?;
+    let paths = stored::write(&night, &findings, out)?;
+    paths.iter().for_each(|path| eprintln!("{}", path.display()));
     nightly::close(&mut client, &night).await?;
     let outcome = night.outcome(&findings, &why)?;
     Ok((night, outcome))
