@@ -35,7 +35,7 @@ fn check(files: &[(&str, &str)], words: &[&str]) -> Value {
     let out = moire(folder.path(), &[&["check", "--format", "sarif"], words].concat());
     let text = String::from_utf8(out.stdout).unwrap();
     assert!(!text.contains(&*folder.path().to_string_lossy()), "no path of this machine: {text}");
-    let document = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}{out:?}"));
+    let document = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}"));
     valid(&document);
     document
 }
