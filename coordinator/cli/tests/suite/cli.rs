@@ -144,6 +144,15 @@ fn tile_kernels() {
     check(&["check", "good.tile", "--model", "ptx"], files, 11, "under the model ptx");
     let views = String::from_utf8(good.clone()).expect("text").replace("%one = constant", "%one = constint");
     check(&with("typo.tile"), &[("typo.tile", views.as_bytes())], 2, "typo.tile:");
+    // Floats that an atomic adds are bits, and that is said.
+    let adds = b"entry @adds(%p: tile<ptr<f32>>) {
+  %v = constant <f32: 1.0> : tile<f32>
+  %r, %t = atomic_rmw_tko relaxed device %p, addf, %v : tile<ptr<f32>>, tile<f32> -> tile<f32>, token
+  return
+}
+";
+    let files: &[(&str, &[u8])] = &[("adds.tile", adds)];
+    check(&with("adds.tile"), files, 0, "their bits are added as integers");
     // A litmus text with tile blocks is judged by their model, too.
     let across = file("../litmus/tile/atomics-across.litmus");
     let files: &[(&str, &[u8])] = &[("across.litmus", &across)];

@@ -54,20 +54,19 @@ fn rmw_order(order: Order) -> Option<RmwOrder> {
     }
 }
 
-/// The operation of an atomic and the signedness of its operands; `None` for float addition.
-fn operation(mode: AtomicMode) -> Option<(AtomOp, Sign)> {
-    Some(match mode {
+/// The operation of an atomic and the signedness of its operands.
+fn operation(mode: AtomicMode) -> (AtomOp, Sign) {
+    match mode {
         AtomicMode::And => (AtomOp::And, Sign::Unsigned),
         AtomicMode::Or => (AtomOp::Or, Sign::Unsigned),
         AtomicMode::Xor => (AtomOp::Xor, Sign::Unsigned),
-        AtomicMode::Add => (AtomOp::Add, Sign::Unsigned),
+        AtomicMode::Add | AtomicMode::AddF => (AtomOp::Add, Sign::Unsigned),
         AtomicMode::Max => (AtomOp::Max, Sign::Signed),
         AtomicMode::Min => (AtomOp::Min, Sign::Signed),
         AtomicMode::UMax => (AtomOp::Max, Sign::Unsigned),
         AtomicMode::UMin => (AtomOp::Min, Sign::Unsigned),
         AtomicMode::Xchg => (AtomOp::Exch, Sign::Unsigned),
-        AtomicMode::AddF => return None,
-    })
+    }
 }
 
 /// The access to each element and the signedness of its values.
@@ -199,10 +198,9 @@ impl Block<'_, '_> {
     }
 
     fn update(&self, mode: AtomicMode, order: Order, scope: Scope) -> Done<Does> {
-        match (operation(mode), rmw_order(order)) {
-            (Some((op, sign)), Some(order)) => Ok((TileKind::Rmw { op, order, scope: reach(scope) }, sign)),
-            _ => self.refuse("this atomic"),
-        }
+        let Some(order) = rmw_order(order) else { return self.refuse("this atomic") };
+        let (op, sign) = operation(mode);
+        Ok((TileKind::Rmw { op, order, scope: reach(scope) }, sign))
     }
 
     /// The operands of an access through pointers.
@@ -231,15 +229,16 @@ impl Block<'_, '_> {
         Ok(Operands { places, elem, a, b, mask, token, outside, reduced })
     }
 
+    /// Floats that are added are bits of that width, as in PTX. Whoever shows a verdict says so.
     fn element_type(&self, to: Scalar, kind: TileKind, sign: Sign) -> Done<Ty> {
         let exchanges = matches!(kind, TileKind::Rmw { op: AtomOp::Exch, .. });
         if to.bits() < 8 {
             return self.refuse("an access to less than a byte");
         }
-        if matches!(kind, TileKind::Rmw { .. }) && !to.integer() && !exchanges {
-            return self.refuse("an atomic on floats");
-        }
-        Ok(register_type(to, sign))
+        Ok(match (kind, register_type(to, sign)) {
+            (TileKind::Rmw { .. }, Ty::U(bits)) if !to.integer() && !exchanges => Ty::F(bits),
+            (_, ty) => ty,
+        })
     }
 
     fn touch(&mut self, instr: &Instr, (kind, sign): Does, operands: &Operands) -> Done<()> {

@@ -1,17 +1,18 @@
 //! Tile IR: from a module and a grid to a program.
 
 use super::begins_with;
-use super::launched::{Argument, Launched, Origin, Size};
+use super::launched::{Argument, Launched, Origin, Size, Taken};
 use super::lowered::{Candidate, Kernel};
 use super::wanted::Wanted;
 use crate::input::{File, Rejected, Source};
 use anyhow::{Result, anyhow, bail};
 use moire_program::Refusal;
-use moire_program::ir::Program;
+use moire_program::ir::{Instr, Op, Program, TileOp, Ty};
 use moire_program::text::{Diagnostic, Severity, decode};
 use moire_tile_ir::run::{TileLaunch, lower, tile_entry};
 use moire_tile_ir::text as tile;
 use moire_tile_ir::verify;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Whether a file is Tile IR text: by its name, or because it begins with a module of Tile IR.
@@ -103,6 +104,7 @@ pub(super) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
         };
         match lower(kernel, &launch) {
             Ok(program) => {
+                let said = Launched { taken: sums(&program), ..said };
                 let sources = vec![Source::new(name, program, text)];
                 candidates.push(Candidate::of(sources, said));
             }
@@ -118,6 +120,15 @@ pub(super) fn read(file: &File, args: &Wanted) -> Result<Kernel> {
         }
     }
     Ok(Kernel::Launches(candidates, Vec::new()))
+}
+
+/// Sums of floats, which are not what the machine adds.
+fn sums(program: &Program) -> Vec<Taken> {
+    let adds = |i: &&Instr| matches!(&i.op, Op::Tile(TileOp::Access(a)) if matches!(a.ty, Ty::F(_)));
+    let lines: BTreeSet<u32> =
+        program.threads.iter().flat_map(|t| &t.body).filter(adds).map(|i| i.line).collect();
+    let text = "the values of floats that atomics add do not matter: their bits are added as integers";
+    lines.into_iter().map(|line| Taken { line, text: text.to_owned() }).collect()
 }
 
 fn argument(index: u16, value: u64) -> Argument {
