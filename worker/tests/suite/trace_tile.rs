@@ -61,7 +61,7 @@ const ROWS: &[Row] = &[
         Table,
         "an atomic reads and writes each of its elements; the two belong together",
         "rmw",
-        "add_device chain",
+        "add_device add_floats chain",
     ),
     Row(
         "7.1",
