@@ -193,6 +193,62 @@ P1 (gpu 0, cluster 0, cta 0) { r0 = load.relaxed.gpu x; }
     assert_eq!(found[0].axioms, [["weak-access"]]);
 }
 
+/// What is wrong for the sizes of accesses alone has their class, and what was lost besides has its own.
+#[test]
+fn sizes_are_to_blame_for_what_is_wrong_for_them_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let class = |release, text: &str, bodies: &[&str]| {
+        let found = claims_of(text, &[gives(folder.path(), release, &module(4, bodies))], LLVM_SOURCES.name);
+        found.iter().map(|claim| claim.axioms.concat()).collect::<Vec<_>>()
+    };
+    // The load may read what the exchange behind it writes, because the two have no size in common.
+    let sizes = "source \"sizes\"
+.global .b16 x;
+P0 (gpu 0, cluster 0, cta 0) { r0 = add.acquire.gpu x, 0; }
+P1 (gpu 0, cluster 0, cta 0) { r0 = load.relaxed.gpu x; fence.release.gpu; r1 = exch.relaxed.gpu x, 1; }
+";
+    let add =
+        "atom.relaxed.gpu.global.or.b32 %r1, [%rd1], 0; fence.acquire.gpu; st.global.b16 [%rd2], %r1;\n";
+    let swap = "ld.relaxed.gpu.global.b16 %r1, [%rd1]; fence.release.gpu;\n\
+                atom.relaxed.gpu.global.exch.b32 %r2, [%rd1], 1; st.global.b16 [%rd3], %r1; st.global.b16 [%rd4], %r2;\n";
+    assert_eq!(class(20, sizes, &[add, swap]), [["mixed-size"]]);
+    let message = "source \"order\"
+.global .b16 x, y;
+P0 (gpu 0, cluster 0, cta 0) { store.relaxed.gpu x, 1; exch.release.gpu y, 1; }
+P1 (gpu 0, cluster 0, cta 0) { r0 = load.acquire.gpu y; r1 = load.relaxed.gpu x; }
+";
+    let writer = "st.relaxed.gpu.global.b16 [%rd1], 1; atom.relaxed.gpu.global.exch.b32 %r1, [%rd2], 1;\n";
+    let reader = "ld.acquire.gpu.global.b16 %r1, [%rd2]; ld.relaxed.gpu.global.b16 %r2, [%rd1];\n\
+                  st.global.b16 [%rd3], %r1; st.global.b16 [%rd4], %r2;\n";
+    assert_eq!(class(21, message, &[writer, reader]), [["order-lost", "atom.exch"]]);
+}
+
+/// A load that is an update races with what the program lets read at the same time; a race with another load is not for that.
+#[test]
+fn an_update_for_a_load_is_to_blame_for_its_own_races() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let loads = "source \"loads\"
+.global .b32 x;
+P0 (gpu 0, cluster 0, cta 0) { r0 = load.relaxed.cta x; }
+P1 (gpu 0, cluster 0, cta 1) { r0 = load.relaxed.cta x; }
+";
+    let update =
+        |to: &str| format!("atom.relaxed.cta.global.or.b32 %r1, [%rd1], 0; st.global.b32 [{to}], %r1;\n");
+    let bodies = [update("%rd2"), update("%rd3")];
+    let ptx = module(3, &bodies.each_ref().map(String::as_str));
+    let found = claims_of(loads, &[gives(folder.path(), 20, &ptx)], LLVM_SOURCES.name);
+    assert_eq!(found.iter().map(|claim| claim.axioms.concat()).collect::<Vec<_>>(), [["load-updates"]]);
+    let early = "source \"early\"
+.global .b32 x, y;
+P0 (gpu 0, cluster 0, cta 0) { r0 = load.relaxed.gpu x; if r0 == 1 { r1 = load.plain y; } }
+P1 (gpu 0, cluster 0, cta 0) { store.plain y, 2; }
+";
+    let reader = "atom.relaxed.gpu.global.or.b32 %r1, [%rd1], 0; setp.eq.b32 %p1, %r1, 1; ld.global.b32 %r2, [%rd2];\n\
+                  selp.b32 %r3, %r2, 0, %p1; st.global.b32 [%rd3], %r1; st.global.b32 [%rd4], %r3;\n";
+    let ptx = module(4, &[reader, "st.global.b32 [%rd2], 2;\n"]);
+    assert_eq!(claims_of(early, &[gives(folder.path(), 21, &ptx)], LLVM_SOURCES.name), []);
+}
+
 /// A load that was asked to be relaxed is not to blame, although an acquire of the thread reads the same object, too.
 #[test]
 fn an_access_is_given_what_was_asked_of_it() {

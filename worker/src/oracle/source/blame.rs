@@ -10,7 +10,7 @@ use super::judge::Asked;
 use crate::oracle::refine::Judged;
 use moire_program::edit::retarget;
 use moire_program::ir::{
-    self, FenceOrder, Instr, LoadOrder, Op, Operand, Program, RmwOrder, Scope, StoreOrder,
+    self, FenceOrder, Instr, LoadOrder, Op, Operand, Program, RmwOrder, Scope, StoreOrder, Ty,
 };
 use moire_program::{barrier_op, jump_op, register_op, unit_op};
 use moire_source::{Access, Order, Step, Thread};
@@ -116,32 +116,45 @@ fn object(asked: &Asked<'_>, op: &Op) -> Option<usize> {
     asked.source.objects.iter().position(|o| o.name == *name)
 }
 
-/// The class, and the instructions that are to blame.
+/// The class, and the instructions that are to blame. What is wrong although each object has accesses of one size is not for
+/// their sizes.
 pub(super) fn class(asked: &Asked<'_>, judged: &Judged) -> Vec<String> {
+    let Some(program) = of_one_size(&asked.compiled.program) else { return of(asked, judged) };
+    let mut compiled = asked.compiled.clone();
+    compiled.program = program;
+    let alike = asked.with(&compiled);
+    match alike.search(&compiled.program, true) {
+        Ok(seen) if seen.judged.direction().is_some() => of(&alike, &seen.judged),
+        Ok(_) | Err(_) => vec![MIXED.to_owned()],
+    }
+}
+
+fn of(asked: &Asked<'_>, judged: &Judged) -> Vec<String> {
     match judged {
         Judged::Beyond(_) => beyond(asked),
         Judged::Undefined => vec![MIXED.to_owned()],
-        Judged::Race if !weak_on_atomic(asked).is_empty() => vec![WEAK.to_owned()],
-        Judged::Race if writes_what_is_read(asked) => vec![WRITTEN.to_owned()],
-        Judged::Race => {
-            let otherwise = if has_more_weak(asked) { WEAK } else { RACE };
-            lost(asked, true).unwrap_or_else(|| unexplained(asked, otherwise))
-        }
+        Judged::Race => race(asked),
         Judged::Racy | Judged::Agrees(_) | Judged::Contested(..) | Judged::Progress(_) => Vec::new(),
     }
 }
 
+fn race(asked: &Asked<'_>) -> Vec<String> {
+    if !weak_on_atomic(asked).is_empty() && agrees(asked, &strong(asked), true) {
+        return vec![WEAK.to_owned()];
+    }
+    if loading(asked).is_some_and(|loads| agrees(asked, &loads, true)) {
+        return vec![WRITTEN.to_owned()];
+    }
+    let otherwise = if has_more_weak(asked) { WEAK } else { RACE };
+    lost(asked, true).unwrap_or_else(|| unexplained(asked, otherwise))
+}
+
 fn beyond(asked: &Asked<'_>) -> Vec<String> {
-    // Accesses of two sizes order nothing, so a `fence.sc` would seem to be what is missing.
-    let mixes = mixes_sizes(&asked.compiled.program);
-    if let Some(lost) = lost(asked, false).filter(|lost| !mixes || lost.last().is_none_or(|l| l != "fence")) {
+    if let Some(lost) = lost(asked, false) {
         return lost;
     }
     if loses_update(asked) {
         return vec![UPDATE.to_owned()];
-    }
-    if mixes {
-        return vec![MIXED.to_owned()];
     }
     if !weak_on_atomic(asked).is_empty() && agrees(asked, &strong(asked), false) {
         return vec![WEAK.to_owned()];
@@ -210,17 +223,34 @@ fn loses_update(asked: &Asked<'_>) -> bool {
     })
 }
 
-/// Whether a thread only loads an object in the program, and updates it in the PTX.
-fn writes_what_is_read(asked: &Asked<'_>) -> bool {
-    let reads = |t: usize, o: usize| {
+/// The PTX with loads for the updates of objects that their thread only loads in the program; `None` if there are none.
+fn loading(asked: &Asked<'_>) -> Option<Program> {
+    let only_read = |t: usize, o: usize| {
         let steps = steps(asked, t);
         let own: Vec<&&Step> = steps.iter().filter(|step| step.object() == Some(o)).collect();
         !own.is_empty() && own.iter().all(|step| matches!(step, Step::Load { .. }))
     };
-    asked.compiled.program.threads.iter().enumerate().any(|(t, thread)| {
-        let updates = thread.body.iter().filter(|i| matches!(i.op, Op::Rmw { .. }));
-        updates.filter_map(|i| object(asked, &i.op)).any(|o| reads(t, o))
-    })
+    let mut out = asked.compiled.program.clone();
+    for (t, thread) in out.threads.iter_mut().enumerate() {
+        for instr in &mut thread.body {
+            let reads = object(asked, &instr.op).is_some_and(|o| only_read(t, o));
+            if let Some(load) = load_of(&instr.op).filter(|_| reads) {
+                instr.op = load;
+            }
+        }
+    }
+    (out != asked.compiled.program).then_some(out)
+}
+
+/// The load that an update does.
+fn load_of(op: &Op) -> Option<Op> {
+    let Op::Rmw { order, scope, proxy, space, ty, dst, addr, .. } = op else { return None };
+    let order = match order {
+        RmwOrder::Acquire | RmwOrder::AcqRel | RmwOrder::SeqCst => LoadOrder::Acquire(*scope),
+        RmwOrder::Relaxed | RmwOrder::Release => LoadOrder::Relaxed(*scope),
+    };
+    let (proxy, space, ty, addr) = (*proxy, *space, *ty, *addr);
+    Some(Op::Load { order, proxy, space, ty, dst: vec![(*dst)?], addr })
 }
 
 /// Whether a thread has more weak accesses to an object in the PTX than the program has plain ones.
@@ -240,16 +270,34 @@ fn is_weak(op: &Op) -> bool {
     matches!(op, Op::Load { order: LoadOrder::Weak, .. } | Op::Store { order: StoreOrder::Weak, .. })
 }
 
-/// Whether some object is accessed with several sizes.
-fn mixes_sizes(program: &Program) -> bool {
-    let mut sizes = BTreeMap::new();
-    program.threads.iter().flat_map(|t| &t.body).any(|instr| {
-        let (Op::Load { ty, addr, .. } | Op::Store { ty, addr, .. } | Op::Rmw { ty, addr, .. }) = &instr.op
-        else {
-            return false;
-        };
-        *sizes.entry(addr.base).or_insert(ty.bytes()) != ty.bytes()
-    })
+/// The program with all accesses to an object as wide as the widest; `None` if they are. An object stands alone in its word, and
+/// what is beside it is zero and stays so.
+fn of_one_size(program: &Program) -> Option<Program> {
+    let mut widest = BTreeMap::new();
+    for instr in program.threads.iter().flat_map(|t| &t.body) {
+        if let Some((base, ty)) = accessed(&instr.op) {
+            let most = widest.entry(base).or_insert(ty);
+            *most = if ty.bytes() > most.bytes() { ty } else { *most };
+        }
+    }
+    let mut out = program.clone();
+    for instr in out.threads.iter_mut().flat_map(|t| &mut t.body) {
+        let Some(most) = accessed(&instr.op).and_then(|(base, _)| widest.get(&base)) else { continue };
+        if let Op::Load { ty, .. } | Op::Store { ty, .. } | Op::Rmw { ty, .. } = &mut instr.op
+            && ty.bytes() < most.bytes()
+        {
+            *ty = *most;
+        }
+    }
+    (out != *program).then_some(out)
+}
+
+/// Where an access is, and its type.
+fn accessed(op: &Op) -> Option<(Operand, Ty)> {
+    let (Op::Load { ty, addr, .. } | Op::Store { ty, addr, .. } | Op::Rmw { ty, addr, .. }) = op else {
+        return None;
+    };
+    Some((addr.base, *ty))
 }
 
 /// Whether a thread has fewer fences than the program asks for.

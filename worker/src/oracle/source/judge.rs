@@ -176,7 +176,12 @@ pub(super) struct Seen {
     executions: u64,
 }
 
-impl Asked<'_> {
+impl<'a> Asked<'a> {
+    /// The same question of another form of the PTX.
+    pub(super) fn with(&self, compiled: &'a Compiled) -> Asked<'a> {
+        Asked { compiled, ..*self }
+    }
+
     /// Explores a form of the PTX until a final state is not allowed. With `whole` races count too.
     pub(super) fn search(&self, program: &Program, whole: bool) -> Result<Seen, Abstention> {
         let state = |memory: &Memory| self.compiled.state(self.source, memory);
