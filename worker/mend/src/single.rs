@@ -1,6 +1,6 @@
 //! Candidates that change what is there: an order, a scope, a parity, an object; and single instructions to put in.
 
-use crate::pair::{At, common, end, mbarriers, sites};
+use crate::pair::{At, common, end, mbarriers, sites, symbols};
 use crate::trial::Bench;
 use crate::{Planted, Step};
 use moire_program::edit::{Added, Edit, WaitFor};
@@ -125,23 +125,9 @@ fn mbarrier(program: &Program, thread: usize, m: &Mbarrier, out: &mut Vec<Op>) {
         && let MbarrierOp::Arrive(arrive) = &m.op
         && arrive.dst.is_none()
     {
-        out.push(Op::Mbarrier(Mbarrier { space: Space::SharedCluster, ..m.clone() }));
-    }
-    // A commit in place of an arrival.
-    if let MbarrierOp::Arrive(arrive) = &m.op
-        && arrive.tx.is_none()
-    {
-        let group = program.threads.iter().flat_map(|t| &t.body).find_map(|i| i.op.cta_group());
-        out.extend(group.map(|group| {
-            let commit = Commit {
-                group,
-                reads_only: false,
-                space: Space::SharedCluster,
-                addr: m.addr,
-                multicast: None,
-            };
-            Op::Tcgen05(Tcgen05::Commit(commit))
-        }));
+        let op =
+            MbarrierOp::Arrive(MbarrierArrive { scope: arrive.scope.max(Scope::Cluster), ..arrive.clone() });
+        out.push(Op::Mbarrier(Mbarrier { op, space: Space::SharedCluster, ..m.clone() }));
     }
 }
 
@@ -347,9 +333,9 @@ pub(crate) fn counted(bench: &Bench<'_>) -> Vec<Vec<Step>> {
         }
         for addr in mbarriers(program, t) {
             let wait = WaitFor { addr, parity: 0, scope: Scope::Cta };
-            let end = end(thread);
             let arrive = crate::pair::arrive(wait);
-            out.extend((0..=end).rev().take(PLACES).map(|at| vec![put(t, at, arrive.clone())]));
+            let places = (0..=end(thread)).rev().filter(|at| hands_over(program, (t, *at), addr));
+            out.extend(places.take(PLACES).map(|at| vec![put(t, at, arrive.clone())]));
         }
         for (pc, instr) in thread.body.iter().enumerate() {
             if let Op::Mbarrier(m) = &instr.op {
@@ -361,6 +347,24 @@ pub(crate) fn counted(bench: &Bench<'_>) -> Vec<Vec<Step>> {
         }
     }
     out
+}
+
+/// Whether an arrival of thread `t` in front of `at` hands something over: another thread that waits for the mbarrier touches behind
+/// its wait what `t` touched before, and one of them writes.
+fn hands_over(program: &Program, (t, at): (usize, usize), addr: Address) -> bool {
+    let used = |body: &[Instr]| -> BTreeSet<(SymbolId, bool)> {
+        let data = body.iter().filter(|i| !matches!(i.op, Op::Mbarrier(_)));
+        data.flat_map(|i| symbols(&i.op).into_iter().map(|s| (s, !matches!(i.op, Op::Load { .. })))).collect()
+    };
+    let own = used(&program.threads[t].body[..at]);
+    program.threads.iter().enumerate().filter(|(u, _)| *u != t).any(|(_, other)| {
+        let wait = |i: &Instr| {
+            matches!(&i.op, Op::Mbarrier(Mbarrier { op: MbarrierOp::Wait(_), addr: a, .. }) if *a == addr)
+        };
+        let Some(wait) = other.body.iter().position(wait) else { return false };
+        let theirs = used(&other.body[wait..]);
+        own.iter().any(|(s, w)| theirs.iter().any(|(o, v)| s == o && (*w || *v)))
+    })
 }
 
 /// The start of an mbarrier that is used without one, at the start of a thread of its CTA; its end, in front of another one.

@@ -1,7 +1,7 @@
 //! Judges the programs of one file: each part of a launch on its own, then the notes beside the verdicts.
 
 use crate::answer::{Answer, Condition, Contest, Hang, Part, Shown};
-use crate::asked::Asked;
+use crate::asked::{Asked, Reading};
 use crate::door::{Answered, Second};
 use crate::execution::Execution;
 use crate::finding::Finding;
@@ -20,9 +20,10 @@ use moire_execution::leaf::Witness;
 use moire_explore::Limits;
 use moire_explore::judge::{About, Judgement, Questions, Verdict, judge};
 use moire_explore::search::Sample;
-use moire_mend::Why;
+use moire_mend::{Advice as Edits, Models, Why};
 use moire_program::clusters;
 use moire_program::ir::{Instr, Program, Quantifier};
+use moire_program::lanes::reduced;
 use moire_program::loops::has_loops;
 use moire_program::text::{Format, instruction};
 use moire_program::validate::validate;
@@ -191,8 +192,8 @@ impl Judge<'_> {
             false => Vec::new(),
         };
         let (advice, redundant) = match sample {
-            None if !alone => self.tried(&source, &judgement, file, limits),
-            _ => (None, None),
+            None => self.tried(&source, &judgement, file, limits),
+            Some(_) => (None, None),
         };
         Part { launch, profile, stale, advice, redundant, second, ..told(&source, &judgement, sample) }
     }
@@ -210,10 +211,29 @@ impl Judge<'_> {
             return (Some(Advice { none, ..Advice::default() }), None);
         }
         let Some(models) = self.asked.models() else { return (None, None) };
+        let second =
+            |p: &Program| mending::found_in_one_run(p, (self.asked.name.as_str(), &self.asked.model));
+        let models = Models { second: Some(&second), ..models };
         let more = || self.host.more();
         let holds = |text: &str| file.is_some_and(|file| more() && self.is_clean(&file.with(text), limits));
         let origin = if file.is_some() { Origin::Module(&holds) } else { Origin::Litmus };
-        let advice = mending::advice(source, judgement, models, limits, (origin, &more));
+        let readings = |found: Edits, extend: &dyn Fn(&Edits, Models<'_>) -> Option<Edits>| {
+            let one = |found: Edits, reading: &Reading| {
+                let holds = |found: &Edits| {
+                    let source = source.with(reduced(&found.program).program.into_owned());
+                    self.quiet(&source, Ok(&reading.model), limits).is_clean()
+                };
+                if !more() || holds(&found) {
+                    return found;
+                }
+                let second =
+                    |p: &Program| mending::found_in_one_run(p, (self.asked.name.as_str(), &reading.model));
+                let models = self.asked.models_of(reading).map(|m| Models { second: Some(&second), ..m });
+                models.and_then(|models| extend(&found, models)).unwrap_or(found)
+            };
+            self.asked.readings().iter().fold(found, one)
+        };
+        let advice = mending::advice(source, judgement, models, limits, (origin, &more), &readings);
         let redundant = self.question.redundant.then(|| match file.is_some() {
             true => mending::not_asked(Why::Lanes),
             false => mending::spare(source, judgement, models, limits, &more),

@@ -4,14 +4,15 @@
 //! as the program that was explored.
 
 use crate::input::Source;
+use crate::proof;
 use crate::question::Library;
 use moire_cat::{Model, Variants};
-use moire_execution::leaf::Finding;
+use moire_execution::leaf::{Finding, Place};
 use moire_explore::Limits;
 use moire_explore::judge::{Judgement, Verdict};
 use moire_explore::reduce::Reductions;
 use moire_mend::redundant::{self, ASSUMPTIONS, Removal};
-use moire_mend::{Budget, Models, Why, describe, finding_of, mend, order, patch};
+use moire_mend::{Budget, Models, Why, describe, extend, finding_of, mend, order, patch};
 use moire_models::Beside;
 use moire_program::ir::Program;
 use moire_program::lanes::reduced;
@@ -70,6 +71,26 @@ pub(crate) fn order_model(name: &str, variants: &Variants, library: Library) -> 
     moire_cat::load(&path.display().to_string(), &order::text(&file), &beside, variants).ok()
 }
 
+/// What the operational engine finds in a program, as trials ask it. None if it does not decide.
+pub(crate) fn found_in_one_run(
+    program: &Program,
+    (name, model): (&str, &Model),
+) -> Option<BTreeSet<Finding>> {
+    let (outcome, _) = proof::run(program, name, model).ok()?;
+    if outcome.bounded.is_some() || outcome.differs.is_some() || outcome.runs == 0 {
+        return None;
+    }
+    let place = |(thread, line): &(usize, u32)| Place {
+        thread: u16::try_from(*thread).unwrap_or(u16::MAX),
+        line: *line,
+    };
+    let one = |f: &moire_operate::Finding| Finding {
+        flag: f.kind.word().to_owned(),
+        places: f.places.iter().map(place).collect(),
+    };
+    Some(outcome.findings.iter().map(one).collect())
+}
+
 /// Whether advice is given for this kind of verdict.
 fn can_be_mended(verdict: &Verdict) -> bool {
     matches!(
@@ -78,6 +99,12 @@ fn can_be_mended(verdict: &Verdict) -> bool {
     )
 }
 
+/// Makes edits hold under other readings, where some do: a function extends edits to one more reading.
+pub(crate) type Readings<'a> = &'a dyn Fn(
+    moire_mend::Advice,
+    &dyn Fn(&moire_mend::Advice, Models<'_>) -> Option<moire_mend::Advice>,
+) -> moire_mend::Advice;
+
 /// Advice for a program. None if nothing is wrong with it that edits of its synchronisation could mend.
 pub(crate) fn advice(
     source: &Source,
@@ -85,16 +112,24 @@ pub(crate) fn advice(
     models: Models<'_>,
     limits: &Limits,
     (origin, more): (Origin<'_>, &dyn Fn() -> bool),
+    readings: Readings<'_>,
 ) -> Option<Advice> {
     if !judgement.verdicts.iter().any(can_be_mended) {
         return None;
     }
     let checks = judgement.summary.checks;
     let limits = Limits { reductions: Reductions::NONE, ..*limits };
-    let found = match checks > MAX_CHECKS {
+    let whole = judgement.summary.executions().is_some();
+    let found = match whole && checks > MAX_CHECKS {
         true => Err(Why::Budget),
-        false => mend(source.written(), judgement, models, &limits, Budget::of(checks), more),
+        false => mend(source.written(), judgement, models, &limits, Budget::of(checks.min(MAX_CHECKS)), more),
     };
+    let found = found.map(|edits| {
+        let budget = Budget::of(checks.min(MAX_CHECKS));
+        readings(edits, &|edits, other| {
+            extend(source.written(), edits, (models, other), &limits, budget, more)
+        })
+    });
     let told = found.and_then(|edits| mended(source, &edits, &judgement.findings, origin));
     Some(told.unwrap_or_else(|why| Advice { none: Some(why.to_string()), ..Advice::default() }))
 }
