@@ -20,10 +20,13 @@ pub(crate) enum Whom {
     Cluster,
 }
 
-/// The lines between two accesses at which their threads may meet: the nearest in front of the second, and behind the first.
-pub(crate) fn lines(bench: &Bench<'_>, x: At, y: At) -> Vec<(At, Whom)> {
+/// The lines between two accesses at which their threads may meet: the nearest in front of the second, and behind the first, each with
+/// whether the barrier stands behind it.
+pub(crate) fn lines(bench: &Bench<'_>, x: At, y: At) -> Vec<(At, Whom, bool)> {
     let length = bench.program.threads[x.thread].body.len();
-    let behind = || (x.pc + 1..length).map(|pc| At { thread: x.thread, pc });
+    let own = bench.line_of(x);
+    let behind =
+        || (x.pc + 1..length).map(|pc| At { thread: x.thread, pc }).filter(|at| bench.line_of(*at) != own);
     let front = || (0..=y.pc).rev().map(|pc| At { thread: y.thread, pc });
     let mut out = Vec::new();
     let (p, q) = (&bench.program.threads[x.thread].place, &bench.program.threads[y.thread].place);
@@ -31,18 +34,38 @@ pub(crate) fn lines(bench: &Bench<'_>, x: At, y: At) -> Vec<(At, Whom)> {
     for whom in near.iter().copied() {
         let fits = |at: &At| barrier_at(bench, *at, whom, [x.thread, y.thread]).is_some();
         for at in front().find(fits).into_iter().chain(behind().find(fits)) {
-            let line = sites(bench, at);
-            if !out.iter().any(|(a, w)| *w == whom && sites(bench, *a) == line) {
-                out.push((at, whom));
+            let line = heads(bench, at);
+            if !out.iter().any(|(a, w, _)| *w == whom && heads(bench, *a) == line) {
+                out.push((at, whom, false));
             }
         }
+        out.extend(fits(&x).then_some((x, whom, true)));
     }
     out
 }
 
+/// Where threads come to a line. One instruction of a kernel may be several of the program, one behind the other.
+fn heads(bench: &Bench<'_>, line: At) -> Vec<At> {
+    let own = bench.line_of(line);
+    let inside = |at: &At| at.pc > 0 && bench.line_of(At { pc: at.pc - 1, ..*at }) == own;
+    sites(bench, line).into_iter().filter(|at| !inside(at)).collect()
+}
+
+/// The places in front of a line, or behind it.
+pub(crate) fn places(bench: &Bench<'_>, line: At, behind: bool) -> Vec<At> {
+    if !behind {
+        return heads(bench, line);
+    }
+    let own = bench.line_of(line);
+    let length = |at: &At| bench.program.threads[at.thread].body.len();
+    let last = |at: &At| at.pc == length(at) || bench.line_of(*at) != own;
+    let next = sites(bench, line).into_iter().map(|at| At { pc: at.pc + 1, ..at });
+    next.filter(last).collect()
+}
+
 /// The barrier of a line that joins these two threads. None if they do not all come to it equally often.
 pub(crate) fn barrier_at(bench: &Bench<'_>, line: At, whom: Whom, joins: [usize; 2]) -> Option<Vec<Op>> {
-    let all = sites(bench, line);
+    let all = heads(bench, line);
     if bench.original.threads[line.thread].body[line.pc].line == 0
         || !joins.iter().all(|t| all.iter().any(|at| at.thread == *t))
     {

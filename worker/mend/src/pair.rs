@@ -1,7 +1,7 @@
 //! Candidates for two accesses: a whole handover from the first to the second.
 
 use crate::Step;
-use crate::line::{Whom, barrier_at};
+use crate::line::{Whom, barrier_at, places};
 use crate::trial::Bench;
 use moire_program::edit::{Added, Edit, WaitFor};
 use moire_program::ir::*;
@@ -20,8 +20,8 @@ pub(crate) struct At {
 pub(crate) enum Meeting {
     /// By the synchronisation that is there, if there is any.
     Already,
-    /// At a barrier in front of this line, of all threads of a cluster or a CTA, or of the lanes of each warp.
-    Line(At, Whom),
+    /// At a barrier in front of this line or behind it, of all threads of a cluster or a CTA, or of the lanes of each warp.
+    Line(At, Whom, bool),
     /// At a barrier of these threads, or of their warp.
     Barrier,
     /// The same, and the first access completes at an mbarrier before it.
@@ -177,10 +177,10 @@ fn meeting_steps(
         Meeting::Wait(w) => (Vec::new(), vec![wait(w)]),
         Meeting::Commit(w) => (vec![put(bench, x, true, &Added::Plain(commit(first, w)?))], vec![wait(w)]),
         Meeting::Arrive(w) => (vec![put(bench, x, true, &Added::Plain(arrive(w)))], vec![wait(w)]),
-        Meeting::Line(line, whom) => {
+        Meeting::Line(line, whom, behind) => {
             let ops = barrier_at(bench, line, whom, [x.thread, y.thread])?;
             let at = |site: At| ops.iter().map(move |op| insert(site.thread, site.pc, op));
-            (vec![sites(bench, line).into_iter().flat_map(at).collect()], Vec::new())
+            (vec![places(bench, line, behind).into_iter().flat_map(at).collect()], Vec::new())
         }
         Meeting::Barrier | Meeting::CompletedBarrier(_) => {
             if x.thread == y.thread {

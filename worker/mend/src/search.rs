@@ -290,7 +290,8 @@ fn candidates(bench: &Bench<'_>, done: &[Step], target: &Target, class: usize) -
 
 /// Handovers at barriers of the lines between two accesses.
 fn at_lines(bench: &Bench<'_>, x: At, y: At) -> Vec<Vec<Step>> {
-    let meetings = lines(bench, x, y).into_iter().map(|(line, whom)| Meeting::Line(line, whom));
+    let meetings =
+        lines(bench, x, y).into_iter().map(|(line, whom, behind)| Meeting::Line(line, whom, behind));
     meetings.flat_map(|meeting| handovers(bench, x, y, meeting)).collect()
 }
 

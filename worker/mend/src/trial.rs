@@ -2,6 +2,7 @@
 
 use crate::line::{follows_text, has_barrier};
 use crate::order::Orders;
+use crate::pair::At;
 use crate::{Budget, Models, Planted, Step};
 use moire_execution::leaf::{Finding, Place, Stall};
 use moire_explore::Limits;
@@ -254,6 +255,12 @@ impl<'a> Bench<'a> {
             _ => None,
         });
         replaced.or_else(|| Some(&self.program.threads.get(thread)?.body.get(pc)?.op))
+    }
+
+    /// Where an instruction stands in the text.
+    pub(crate) fn line_of(&self, at: At) -> (u32, u32) {
+        let instr = &self.original.threads[at.thread].body[at.pc];
+        (instr.line, instr.column)
     }
 
     /// A finding as the text shows it: lines and columns, whichever threads run them.

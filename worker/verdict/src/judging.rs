@@ -215,7 +215,7 @@ impl Judge<'_> {
             |p: &Program| mending::found_in_one_run(p, (self.asked.name.as_str(), &self.asked.model));
         let models = Models { second: Some(&second), ..models };
         let more = || self.host.more();
-        let holds = |text: &str| file.is_some_and(|file| more() && self.is_clean(&file.with(text), limits));
+        let holds = |text: &str| file.is_some_and(|file| more() && self.is_clean(&file.with(text)));
         let origin = if file.is_some() { Origin::Module(&holds) } else { Origin::Litmus };
         let readings = |found: Edits, extend: &dyn Fn(&Edits, Models<'_>) -> Option<Edits>| {
             let one = |found: Edits, reading: &Reading| {
@@ -241,13 +241,13 @@ impl Judge<'_> {
         (advice, redundant)
     }
 
-    /// Whether the launch of a module is clean.
-    fn is_clean(&self, file: &File, limits: &Limits) -> bool {
-        let wanted = Wanted { both: false, ..self.wanted() };
-        let Ok(Kernel::Launches(candidates, _)) = kernel::read(file, &wanted) else { return false };
-        let mut all = candidates.iter().flat_map(|c| &c.sources);
-        candidates.iter().all(|c| c.refused.is_none() && c.reserve.is_none())
-            && all.all(|s| self.quiet(s, Ok(&self.asked.model), limits).is_clean())
+    /// Whether a module is clean in each launch that is judged for it.
+    fn is_clean(&self, file: &File) -> bool {
+        let launch = Wanted { both: false, ..self.wanted() };
+        let host = Silent(self.host);
+        let answer = Judge { launch, host: &host, ..*self }.file(file);
+        let verdicts = &answer.verdicts.0;
+        !verdicts.is_empty() && verdicts.iter().all(|v| matches!(v, Verdict::Clean(_)))
     }
 
     /// The reads of a clean kernel that may be stale.
@@ -260,6 +260,30 @@ impl Judge<'_> {
         let judgement = judge(&source.program, &model, limits, questions);
         stale::found(&source.program, &judgement)
     }
+}
+
+/// A process that tells nothing and explains nothing.
+struct Silent<'a>(&'a dyn Host);
+
+impl Host for Silent<'_> {
+    fn judge(
+        &self,
+        source: &Source,
+        model: (&str, &Model),
+        limits: &Limits,
+        questions: Questions,
+        _: bool,
+    ) -> Result<(Judgement, Option<Sample>)> {
+        self.0.judge(source, model, limits, questions, false)
+    }
+
+    fn more(&self) -> bool {
+        false
+    }
+
+    fn doubt(&self, _: bool) {}
+
+    fn forget(&self) {}
 }
 
 /// What a judgement says of a program, without notes.
