@@ -68,6 +68,7 @@ mod trial;
 mod words;
 
 pub use answer::{Advice, Budget, Models, Second, Step, Why};
+pub use line::has_barrier;
 use moire_explore::Limits;
 use moire_explore::judge::Judgement;
 use moire_program::ir::Program;

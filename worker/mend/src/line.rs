@@ -30,7 +30,7 @@ pub(crate) fn lines(bench: &Bench<'_>, x: At, y: At) -> Vec<(At, Whom, bool)> {
     let front = || (0..=y.pc).rev().map(|pc| At { thread: y.thread, pc });
     let mut out = Vec::new();
     let (p, q) = (&bench.program.threads[x.thread].place, &bench.program.threads[y.thread].place);
-    let near: &[Whom] = if p.same_cta(q) { &[Whom::Warp, Whom::Cta] } else { &[Whom::Cluster] };
+    let near: &[Whom] = if p.same_cta(q) { &[Whom::Warp, Whom::Cta] } else { &[Whom::Cta, Whom::Cluster] };
     for whom in near.iter().copied() {
         let fits = |at: &At| barrier_at(bench, *at, whom, [x.thread, y.thread]).is_some();
         for at in front().find(fits).into_iter().chain(behind().find(fits)) {
@@ -134,8 +134,8 @@ pub(crate) fn follows_text(program: &Program, steps: &[Step]) -> bool {
 }
 
 /// Whether some of these edits are a barrier.
-pub(crate) fn has_barrier(steps: &[Step]) -> bool {
-    steps.iter().flatten().any(|edit| matches!(edit, Edit::Insert { what: Added::Plain(barrier_op!()), .. }))
+pub fn has_barrier(edits: &[Edit]) -> bool {
+    edits.iter().any(|edit| matches!(edit, Edit::Insert { what: Added::Plain(barrier_op!()), .. }))
 }
 
 /// Whether all threads that the barriers of a step join are in it.

@@ -175,7 +175,9 @@ fn meeting_steps(
     Some(match meeting {
         Meeting::Already => (Vec::new(), Vec::new()),
         Meeting::Wait(w) => (Vec::new(), vec![wait(w)]),
-        Meeting::Commit(w) => (vec![put(bench, x, true, &Added::Plain(commit(first, w)?))], vec![wait(w)]),
+        Meeting::Commit(w) => {
+            (vec![put(bench, x, true, &Added::Plain(commit(first, w.addr)?))], vec![wait(w)])
+        }
         Meeting::Arrive(w) => (vec![put(bench, x, true, &Added::Plain(arrive(w)))], vec![wait(w)]),
         Meeting::Line(line, whom, behind) => {
             let ops = barrier_at(bench, line, whom, [x.thread, y.thread])?;
@@ -189,7 +191,7 @@ fn meeting_steps(
             let op = apart(program, &sites(bench, x), &sites(bench, y))?;
             let mut own = Vec::new();
             if let Meeting::CompletedBarrier(w) = meeting {
-                own.extend(commit(first, w).map(|op| put(bench, x, true, &Added::Plain(op))));
+                own.extend(commit(first, w.addr).map(|op| put(bench, x, true, &Added::Plain(op))));
                 own.push(put(bench, x, true, &Added::Wait(w)));
                 own.push(put(bench, x, true, &Added::Plain(Op::Tcgen05(Tcgen05::FenceAfter))));
                 own.push(put(bench, x, true, &Added::Plain(Op::Tcgen05(Tcgen05::FenceBefore))));
@@ -381,12 +383,11 @@ fn fences_in(bench: &Bench<'_>, x: At, y: At) -> Vec<Op> {
 }
 
 /// A commit of what a tensor-core instruction issued.
-fn commit(op: &Op, wait: WaitFor) -> Option<Op> {
+pub(crate) fn commit(op: &Op, addr: Address) -> Option<Op> {
     let Op::Tcgen05(op) = op else { return None };
     let issues = matches!(op, Tcgen05::Mma(_) | Tcgen05::Copy { .. } | Tcgen05::Shift { .. });
     let group = op.group().filter(|_| issues)?;
-    let commit =
-        Commit { group, reads_only: false, space: Space::SharedCluster, addr: wait.addr, multicast: None };
+    let commit = Commit { group, reads_only: false, space: Space::SharedCluster, addr, multicast: None };
     Some(Op::Tcgen05(Tcgen05::Commit(commit)))
 }
 

@@ -2,7 +2,9 @@
 
 use crate::line::{follows_text, lines};
 use crate::pair::{At, Meeting, common, handovers, mbarriers, named_scope, waited};
-use crate::single::{changes, counted, relaxed, strong_everywhere, synchronising, twins};
+use crate::single::{
+    arrives_at, changes, counted, relaxed, strong_everywhere, synchronising, twins, waits_at,
+};
 use crate::trial::{Bench, Standing, finding_of};
 use crate::{Advice, Planted, Step, Why};
 use moire_execution::leaf::Finding;
@@ -338,8 +340,9 @@ fn waits(
             if !known && body.iter().any(|i| waits_at(&i.op, addr)) {
                 continue;
             }
-            // A thread that arrives itself would wait for its own arrival.
-            if body[..y.pc].iter().any(|i| arrives_at(&i.op, addr)) {
+            // A thread that arrives itself would wait for its own arrival, unless others arrive as well.
+            let own = body[..y.pc].iter().any(|i| arrives_at(&i.op, addr));
+            if own && !program.threads[x.thread].body.iter().any(|i| arrives_at(&i.op, addr)) {
                 continue;
             }
             // The phase of parity 1 is over from the start, unless the thread waited for the one before it.
@@ -352,16 +355,6 @@ fn waits(
         }
     }
     out
-}
-
-fn waits_at(op: &Op, addr: Address) -> bool {
-    matches!(op, Op::Mbarrier(Mbarrier { op: MbarrierOp::Wait(_), addr: a, .. }) if *a == addr)
-}
-
-/// Whether an instruction arrives without bytes that come later.
-fn arrives_at(op: &Op, addr: Address) -> bool {
-    let Op::Mbarrier(Mbarrier { op: MbarrierOp::Arrive(arrive), addr: a, .. }) = op else { return false };
-    arrive.tx.is_none() && *a == addr
 }
 
 /// The steps without those that are not needed, and each in the weakest form that is enough. Also whether all was tried.

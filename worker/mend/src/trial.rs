@@ -198,7 +198,7 @@ impl<'a> Bench<'a> {
         }
         // Without a barrier there is no direction, but outcomes may go.
         let as_text = follows_text(&self.program, steps);
-        if self.wide || as_text && has_barrier(steps) {
+        if self.wide || as_text && steps.iter().any(|step| has_barrier(step)) {
             return as_text;
         }
         self.compare(steps, Orders::keeps)

@@ -125,8 +125,8 @@ fn advice_for_the_corpus_is_verified_by_both_engines() {
     assert!(only.is_empty() || all.wrong > 0);
     if only.is_empty() {
         let open = all.wrong - all.pinned;
-        // No edit is a wait: programs that end too early get no advice. Nor do those whose missing arrival would hand over nothing.
-        assert!(20 * all.advised >= 12 * open, "{} of {open} get advice", all.advised);
+        // No edit is a wait: programs that end too early get no advice.
+        assert!(20 * all.advised >= 13 * open, "{} of {open} get advice", all.advised);
         assert!(20 * all.patched >= 19 * all.advised, "advice without a patch");
         assert!(20 * all.weakest >= 19 * all.advised, "advice that may be too strong");
         assert!(2 * all.enumerated >= all.advised, "the enumerator confirms too little");
