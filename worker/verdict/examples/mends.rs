@@ -14,13 +14,20 @@ use moire_verdict::input::{File, Source};
 use moire_verdict::judging::Judge;
 use moire_verdict::kernel::{Wanted, is_compiled};
 use moire_verdict::question::{Host, Library, Question};
+use rustix::time::{ClockId, clock_gettime};
+use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Time for the explanations of one program.
+/// Processor time for the explanations of one program.
 const TIME: Duration = Duration::from_secs(20);
 
-struct Here(Instant);
+struct Here(Duration);
+
+/// Processor time of this thread.
+fn used() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
 
 impl Host for Here {
     fn judge(
@@ -35,7 +42,7 @@ impl Host for Here {
     }
 
     fn more(&self) -> bool {
-        self.0.elapsed() < TIME
+        used().saturating_sub(self.0) < TIME
     }
 
     fn doubt(&self, _: bool) {}
@@ -55,7 +62,7 @@ fn answer(file: &File, question: &Question) -> Result<Answer> {
     let library = Library { load, beside };
     let asked = Asked::new(question, "ptx", is_compiled(file), library)?;
     let launch = Wanted::default();
-    Ok(Judge { question, launch, asked: &asked, host: &Here(Instant::now()) }.file(file))
+    Ok(Judge { question, launch, asked: &asked, host: &Here(used()) }.file(file))
 }
 
 /// The file with a patch of unified form, whose lines of context are those of the file.
@@ -110,7 +117,7 @@ fn main() -> Result<()> {
         for spare in first.parts.iter().filter_map(|p| p.redundant.as_ref()) {
             cells.push(format!("alone: {:?}; together: {:?}; {:?}", spare.alone, spare.together, spare.none));
         }
-        println!("{}", cells.join("\t"));
+        writeln!(std::io::stdout(), "{}", cells.join("\t"))?;
     }
     Ok(())
 }

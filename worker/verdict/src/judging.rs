@@ -2,6 +2,7 @@
 
 use crate::answer::{Answer, Condition, Contest, Hang, Part, Shown};
 use crate::asked::{Asked, Reading};
+use crate::barrier::{Left, Place, lines};
 use crate::door::{Answered, Second};
 use crate::execution::Execution;
 use crate::finding::Finding;
@@ -30,6 +31,8 @@ use moire_program::validate::validate;
 
 /// Consistency checks of a part of a kernel under the profile that is not in use, if the one in use needed fewer.
 const BESIDE_CHECKS: u64 = 1_000;
+/// Consistency checks of each program of a module with edits.
+const TRIED_CHECKS: u64 = 20_000;
 
 /// How the programs of a file are judged.
 pub struct Judge<'a> {
@@ -55,17 +58,20 @@ pub(crate) struct Explored {
 
 impl Explored {
     /// The instructions of all that is wrong, by thread and line, as the engine that answered names them.
-    pub(crate) fn wrong(&self) -> Vec<Vec<(usize, u32)>> {
-        let second = self.second.as_ref().filter(|s| s.answered == Answered::Operational);
-        if let Some(second) = second {
-            let places = |m: &Mistake| m.places.iter().map(|p| (p.thread, p.line)).collect();
-            return second.findings.iter().map(places).collect();
-        }
-        let places = |f: &moire_execution::leaf::Finding| {
-            f.places.iter().map(|p| (usize::from(p.thread), p.line)).collect()
-        };
-        self.judgement.findings.iter().map(places).collect()
+    pub(crate) fn wrong(&self) -> Vec<Vec<Place>> {
+        wrong(&self.judgement, self.second.as_ref())
     }
+}
+
+fn wrong(judgement: &Judgement, second: Option<&Second>) -> Vec<Vec<Place>> {
+    if let Some(second) = second.filter(|s| s.answered == Answered::Operational) {
+        let places = |m: &Mistake| m.places.iter().map(|p| (p.thread, p.line)).collect();
+        return second.findings.iter().map(places).collect();
+    }
+    let places = |f: &moire_execution::leaf::Finding| {
+        f.places.iter().map(|p| (usize::from(p.thread), p.line)).collect()
+    };
+    judgement.findings.iter().map(places).collect()
 }
 
 impl Judge<'_> {
@@ -192,7 +198,7 @@ impl Judge<'_> {
             false => Vec::new(),
         };
         let (advice, redundant) = match sample {
-            None => self.tried(&source, &judgement, file, limits),
+            None => self.tried(&source, (&judgement, second.as_ref()), file, limits),
             Some(_) => (None, None),
         };
         Part { launch, profile, stale, advice, redundant, second, ..told(&source, &judgement, sample) }
@@ -202,7 +208,7 @@ impl Judge<'_> {
     fn tried(
         &self,
         source: &Source,
-        judgement: &Judgement,
+        (judgement, second): (&Judgement, Option<&Second>),
         file: Option<&File>,
         limits: &Limits,
     ) -> (Option<Advice>, Option<Redundant>) {
@@ -211,12 +217,13 @@ impl Judge<'_> {
             return (Some(Advice { none, ..Advice::default() }), None);
         }
         let Some(models) = self.asked.models() else { return (None, None) };
+        let wrong = wrong(judgement, second);
         let second =
             |p: &Program| mending::found_in_one_run(p, (self.asked.name.as_str(), &self.asked.model));
         let models = Models { second: Some(&second), ..models };
         let more = || self.host.more();
-        let holds = |text: &str| file.is_some_and(|file| more() && self.is_clean(&file.with(text)));
-        let origin = if file.is_some() { Origin::Module(&holds) } else { Origin::Litmus };
+        let left = |text: &str| file.filter(|_| more()).and_then(|file| self.left(&file.with(text)));
+        let origin = if file.is_some() { Origin::Module(&wrong, &left) } else { Origin::Litmus };
         let readings = |found: Edits, extend: &dyn Fn(&Edits, Models<'_>) -> Option<Edits>| {
             let one = |found: Edits, reading: &Reading| {
                 let holds = |found: &Edits| {
@@ -241,13 +248,26 @@ impl Judge<'_> {
         (advice, redundant)
     }
 
-    /// Whether a module is clean in each launch that is judged for it.
-    fn is_clean(&self, file: &File) -> bool {
+    /// What is wrong with a module in any launch that is judged for it. None if that is not known.
+    fn left(&self, file: &File) -> Option<Left> {
         let launch = Wanted { both: false, ..self.wanted() };
-        let host = Silent(self.host);
-        let answer = Judge { launch, host: &host, ..*self }.file(file);
+        let limits = Limits { checks: self.limits().checks.min(TRIED_CHECKS), ..*self.limits() };
+        let question = Question { limits, contest: false, redundant: false, ..self.question.clone() };
+        let answer = Judge { question: &question, launch, host: &Silent(self.host), ..*self }.file(file);
         let verdicts = &answer.verdicts.0;
-        !verdicts.is_empty() && verdicts.iter().all(|v| matches!(v, Verdict::Clean(_)))
+        let clean = !verdicts.is_empty() && verdicts.iter().all(|v| matches!(v, Verdict::Clean(_)));
+        let mut left = Left::new();
+        for part in &answer.parts {
+            match part.second.as_ref().filter(|s| s.answered == Answered::Operational) {
+                Some(second) => {
+                    let places =
+                        |m: &Mistake| m.places.iter().map(|p| (p.thread, p.line)).collect::<Vec<_>>();
+                    left.extend(second.findings.iter().map(|m| (m.kind, lines(&places(m)))));
+                }
+                None => left.extend(part.findings.iter().map(|f| (f.verdict, f.lines()))),
+            }
+        }
+        (clean || !left.is_empty()).then_some(left)
     }
 
     /// The reads of a clean kernel that may be stale.

@@ -3,17 +3,19 @@
 //! Contract: nothing is printed that was not verified. The text of a patch is that of the file with the edits, and reads back
 //! as the program that was explored.
 
+use crate::barrier::{Found, Left, Place, barriers, is_level};
 use crate::input::Source;
 use crate::proof;
 use crate::question::Library;
 use moire_cat::{Model, Variants};
-use moire_execution::leaf::{Finding, Place};
+use moire_execution::leaf::Finding;
 use moire_explore::Limits;
 use moire_explore::judge::{Judgement, Verdict};
 use moire_explore::reduce::Reductions;
 use moire_mend::redundant::{self, ASSUMPTIONS, Removal};
-use moire_mend::{Budget, Models, Why, describe, extend, finding_of, mend, order, patch};
+use moire_mend::{Budget, Models, Step, Why, describe, extend, finding_of, has_barrier, mend, order, patch};
 use moire_models::Beside;
+use moire_program::edit::Edit;
 use moire_program::ir::Program;
 use moire_program::lanes::reduced;
 use schemars::JsonSchema;
@@ -54,8 +56,9 @@ impl Advice {
 pub(crate) enum Origin<'a> {
     /// The text of the program itself.
     Litmus,
-    /// A module. The function says whether a patched text, lowered for the same launch, is clean.
-    Module(&'a dyn Fn(&str) -> bool),
+    /// A module, with the instructions of what is wrong. The function says what is wrong with a patched text. None if it is not known, or
+    /// there is no time.
+    Module(&'a [Vec<Place>], &'a dyn Fn(&str) -> Option<Left>),
 }
 
 /// The model with the order of execution, for a model as the command line names it.
@@ -80,7 +83,7 @@ pub(crate) fn found_in_one_run(
     if outcome.bounded.is_some() || outcome.differs.is_some() || outcome.runs == 0 {
         return None;
     }
-    let place = |(thread, line): &(usize, u32)| Place {
+    let place = |(thread, line): &(usize, u32)| moire_execution::leaf::Place {
         thread: u16::try_from(*thread).unwrap_or(u16::MAX),
         line: *line,
     };
@@ -117,6 +120,12 @@ pub(crate) fn advice(
     if !judgement.verdicts.iter().any(can_be_mended) {
         return None;
     }
+    if let Origin::Module(wrong, left) = origin
+        && more()
+        && let Some(found) = barriers((&source.text, &source.program), wrong, left)
+    {
+        return Some(joined(source, found, judgement.findings.len()));
+    }
     let checks = judgement.summary.checks;
     let limits = Limits { reductions: Reductions::NONE, ..*limits };
     let whole = judgement.summary.executions().is_some();
@@ -134,6 +143,36 @@ pub(crate) fn advice(
     Some(told.unwrap_or_else(|why| Advice { none: Some(why.to_string()), ..Advice::default() }))
 }
 
+/// Advice of barriers in the text of a kernel.
+fn joined(source: &Source, found: Found, findings: usize) -> Advice {
+    let diff = TextDiff::from_lines(&source.text, &found.text);
+    Advice {
+        edits: found.edits,
+        weakest: found.weakest,
+        explorations: found.judged,
+        mistakes: vec![(0..findings).collect()],
+        patch: Some(diff.unified_diff().header(&source.name, &source.name).to_string()),
+        none: None,
+    }
+}
+
+/// Whether all threads come to the barriers that are put in.
+fn meets(text: &str, program: &Program, steps: &[Step]) -> bool {
+    let level = |step: &Step| {
+        let line = |edit: &Edit, at: Option<usize>| {
+            at.and_then(|at| program.threads.get(edit.thread())?.body.get(at)).map_or(0, |i| i.line)
+        };
+        let behind: BTreeSet<u32> = step.iter().map(|e| line(e, e.at().checked_sub(1))).collect();
+        let front: BTreeSet<u32> = step.iter().map(|e| line(e, Some(e.at()))).collect();
+        match (behind.len() == 1, behind.first(), front.first()) {
+            (true, Some(line), _) if *line > 0 => is_level(text, *line, true),
+            (_, _, Some(line)) => is_level(text, *line, false),
+            _ => false,
+        }
+    };
+    steps.iter().filter(|step| has_barrier(step)).all(level)
+}
+
 fn mended(
     source: &Source,
     found: &moire_mend::Advice,
@@ -143,8 +182,9 @@ fn mended(
     let (name, text, program) = (&source.name, &source.text, source.written());
     let fixed = match origin {
         Origin::Litmus => patch::native(text, program, &found.edits(), &found.program),
-        Origin::Module(holds) => match patch::ptx(text, program, &found.steps) {
-            Some(fixed) if !holds(&fixed) => return Err(Why::Again),
+        Origin::Module(_, left) => match patch::ptx(text, program, &found.steps) {
+            Some(_) if !meets(text, program, &found.steps) => return Err(Why::Nothing),
+            Some(fixed) if left(&fixed).is_none_or(|left| !left.is_empty()) => return Err(Why::Again),
             fixed => fixed,
         },
     };

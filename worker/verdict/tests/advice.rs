@@ -162,13 +162,70 @@ END:
 
 #[test]
 fn no_barrier_stands_in_the_branch_of_a_tree() {
-    let answer = judged(TREE);
-    let advice = answer.parts[0].advice.as_ref().expect("there is something wrong");
-    let Some(_) = &advice.patch else { return assert!(advice.edits.is_empty(), "{advice:?}") };
     let (_, fixed) = patched(TREE);
     let at = |word: &str| fixed.find(word).expect("it is there");
     let barrier = fixed.rfind("bar.sync").expect("it is there");
     assert!(at("LOOP:") < barrier && barrier < at("bra LOOP"), "{fixed}");
     assert!(barrier < at("@%p0 bra SKIP") || at("SKIP:") < barrier, "{fixed}");
     assert_eq!(judged(&fixed).verdicts.words(), ["clean"], "{fixed}");
+}
+
+/// Each thread swaps words with a mirrored one and writes again; then data decides.
+const TWICE: &str = "\
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry twice(.param .u64 in, .param .u64 out)
+.reqntid 64
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<12>;
+    .reg .b64 %rd<4>;
+    .shared .align 4 .b8 buf[256];
+    ld.param.u64 %rd0, [in];
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r0, %tid.x;
+    shl.b32 %r1, %r0, 2;
+    mov.u32 %r2, buf;
+    add.s32 %r3, %r2, %r1;
+    xor.b32 %r4, %r1, 252;
+    add.s32 %r4, %r2, %r4;
+    st.shared.u32 [%r3], %r0;
+    ld.shared.u32 %r5, [%r4];
+    st.shared.u32 [%r3], %r5;
+    ld.global.u32 %r6, [%rd0];
+    setp.ne.u32 %p0, %r6, 0;
+    mul.wide.u32 %rd2, %r0, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    @%p0 bra SKIP;
+    st.global.u32 [%rd3], %r5;
+SKIP:
+    ret;
+}
+";
+
+#[test]
+fn a_kernel_gets_as_many_barriers_as_it_lacks() {
+    let (new, fixed) = patched(TWICE);
+    assert_eq!(new.iter().map(|l| l.trim()).collect::<Vec<_>>(), ["bar.sync 0;", "bar.sync 0;"]);
+    let lines: Vec<&str> = fixed.lines().map(str::trim).collect();
+    let at = |word: &str| lines.iter().position(|l| l.starts_with(word)).expect("it is there");
+    assert_eq!([at("bar.sync") - at("st.shared"), at("ld.shared") - at("st.shared")], [1, 2], "{fixed}");
+    assert_eq!(judged(&fixed).verdicts.words(), ["clean"], "{fixed}");
+}
+
+#[test]
+fn no_barrier_stands_where_data_decides() {
+    // The words meet in a branch that data decides: threads need not all come there.
+    let mut text =
+        TWICE.replace("    st.shared.u32 [%r3], %r5;\n", "").replace("    ld.shared.u32 %r5, [%r4];\n", "");
+    text = text.replace("    st.shared.u32 [%r3], %r0;\n", "");
+    text = text.replace(
+        "    st.global.u32 [%rd3], %r5;\n",
+        "    st.shared.u32 [%r3], %r0;\n    ld.shared.u32 %r5, [%r4];\n",
+    );
+    let answer = judged(&text);
+    assert_eq!(answer.verdicts.words(), ["race"]);
+    let advice = answer.parts[0].advice.as_ref().expect("there is something wrong");
+    assert!(advice.patch.is_none() && advice.none.is_some(), "{advice:?}");
 }
