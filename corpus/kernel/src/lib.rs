@@ -3,6 +3,7 @@
 //! Pure: no I/O, no clock, no async, no global state.
 
 pub mod emit;
+pub mod meeting;
 pub mod ptx;
 pub mod simt;
 pub mod specialise;

@@ -17,7 +17,12 @@ pub struct Models<'a> {
     pub model: &'a Model,
     /// The same with the flags of [`crate::order::text`].
     pub order: &'a Model,
+    /// The engine that needs one run, if it knows the model.
+    pub second: Option<&'a Second<'a>>,
 }
+
+/// What an engine finds wrong in a program that it runs once: nothing if it is clean. None if it does not decide.
+pub type Second<'a> = dyn Fn(&Program) -> Option<BTreeSet<Finding>> + 'a;
 
 /// Bounds of one search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,10 +20,14 @@
 //!   `w`; then both directions are possible. If no write is forced before both, then `w` comes first: a reader that always
 //!   runs before its only writer reads nothing.
 //!   A program with `~exists` or `forall` states what it wants, and its conditions are asked instead.
+//!   A barrier at a line that all its threads run has the direction of the text (`line`), and so do fences and waits of a thread for
+//!   its own accesses beside it. Nothing is compared for them.
 //! - **Intent.** An edit puts an instruction in, or gives one that synchronises another order, scope, object or parity. None takes an
 //!   instruction out or moves it, changes a count of threads, arrivals or bytes, or waits for a phase that is over from the
 //!   start. An access becomes strong only if it is of a flag that a loop polls: for data that would hide the race and keep the
-//!   mistake. These edits are not candidates at all (`single`, `pair`).
+//!   mistake. These edits are not candidates at all (`single`, `pair`). A new arrival hands over what its thread accessed to one that
+//!   accesses it behind its wait. A new fence is not narrower than the strong accesses of its thread, and an arrival at another CTA
+//!   is of the cluster.
 //! - **Values.** Each outcome of an execution without a flag is an outcome of the edited program.
 //!
 //! Accesses are compared by thread and position, so the comparison does not depend on the edits.
@@ -38,10 +42,21 @@
 //!
 //! For a pair of accesses the candidate is a whole handover (`pair`): the first access completes, is fenced out, a thread
 //! synchronises with the other, and that one is fenced in. Leaving edits out then finds what was missing. Single edits
-//! (`single`) change what is there: a parity, an order, a scope, a group, an object. An edit set that removes
+//! (`single`) change what is there: a parity, an order, a scope, a group, an object. Accesses of a kernel meet at a line of it (`line`).
+//! An edit set that removes
 //! findings and adds none is kept for the next round, in which the remaining findings are looked at.
+//!
+//! # Wide programs
+//!
+//! A program that is not explored to the end is judged by the engine that needs one run ([`Models::second`]), and the explorer finds nothing
+//! as far as it comes. Then only edits are tried that need no comparison of executions.
+//!
+//! # Readings
+//!
+//! [`extend`] adds what a contested reading asks for, if edits are found that hold under it and under the model itself.
 
 mod answer;
+mod line;
 pub mod order;
 mod pair;
 pub mod patch;
@@ -52,7 +67,8 @@ mod single;
 mod trial;
 mod words;
 
-pub use answer::{Advice, Budget, Models, Step, Why};
+pub use answer::{Advice, Budget, Models, Second, Step, Why};
+pub use line::has_barrier;
 use moire_explore::Limits;
 use moire_explore::judge::Judgement;
 use moire_program::ir::Program;
@@ -89,4 +105,17 @@ pub fn mend_planted(
     more: &dyn Fn() -> bool,
 ) -> Result<Advice, Why> {
     search::mend(judgement, trial::Bench::new(program, models, limits, budget, planted, more))
+}
+
+/// Edits that hold under another reading as well, where those of `advice` do not, and some do.
+pub fn extend(
+    program: &Program,
+    advice: &Advice,
+    (models, other): (Models<'_>, Models<'_>),
+    limits: &Limits,
+    budget: Budget,
+    more: &dyn Fn() -> bool,
+) -> Option<Advice> {
+    let bench = |models| trial::Bench::new(program, models, limits, budget, None, more);
+    search::extend(bench(models), bench(other), advice)
 }

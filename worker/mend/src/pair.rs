@@ -1,6 +1,7 @@
 //! Candidates for two accesses: a whole handover from the first to the second.
 
 use crate::Step;
+use crate::line::{Whom, barrier_at, places};
 use crate::trial::Bench;
 use moire_program::edit::{Added, Edit, WaitFor};
 use moire_program::ir::*;
@@ -19,8 +20,8 @@ pub(crate) struct At {
 pub(crate) enum Meeting {
     /// By the synchronisation that is there, if there is any.
     Already,
-    /// At one barrier in front of the line of the second access, or behind that of the first, of all threads that run it.
-    Line { behind: bool },
+    /// At a barrier in front of this line or behind it, of all threads of a cluster or a CTA, or of the lanes of each warp.
+    Line(At, Whom, bool),
     /// At a barrier of these threads, or of their warp.
     Barrier,
     /// The same, and the first access completes at an mbarrier before it.
@@ -174,13 +175,14 @@ fn meeting_steps(
     Some(match meeting {
         Meeting::Already => (Vec::new(), Vec::new()),
         Meeting::Wait(w) => (Vec::new(), vec![wait(w)]),
-        Meeting::Commit(w) => (vec![put(bench, x, true, &Added::Plain(commit(first, w)?))], vec![wait(w)]),
+        Meeting::Commit(w) => {
+            (vec![put(bench, x, true, &Added::Plain(commit(first, w.addr)?))], vec![wait(w)])
+        }
         Meeting::Arrive(w) => (vec![put(bench, x, true, &Added::Plain(arrive(w)))], vec![wait(w)]),
-        Meeting::Line { behind } => {
-            let line = if behind { x } else { y };
-            let op = line_barrier(program, &sites(bench, line), [x.thread, y.thread])?;
-            let step = vec![put(bench, line, behind, &Added::Plain(op))];
-            if behind { (step, Vec::new()) } else { (Vec::new(), step) }
+        Meeting::Line(line, whom, behind) => {
+            let ops = barrier_at(bench, line, whom, [x.thread, y.thread])?;
+            let at = |site: At| ops.iter().map(move |op| insert(site.thread, site.pc, op));
+            (vec![places(bench, line, behind).into_iter().flat_map(at).collect()], Vec::new())
         }
         Meeting::Barrier | Meeting::CompletedBarrier(_) => {
             if x.thread == y.thread {
@@ -189,7 +191,7 @@ fn meeting_steps(
             let op = apart(program, &sites(bench, x), &sites(bench, y))?;
             let mut own = Vec::new();
             if let Meeting::CompletedBarrier(w) = meeting {
-                own.extend(commit(first, w).map(|op| put(bench, x, true, &Added::Plain(op))));
+                own.extend(commit(first, w.addr).map(|op| put(bench, x, true, &Added::Plain(op))));
                 own.push(put(bench, x, true, &Added::Wait(w)));
                 own.push(put(bench, x, true, &Added::Plain(Op::Tcgen05(Tcgen05::FenceAfter))));
                 own.push(put(bench, x, true, &Added::Plain(Op::Tcgen05(Tcgen05::FenceBefore))));
@@ -245,6 +247,18 @@ fn completion(op: &Op) -> Vec<Op> {
     }
 }
 
+/// Waits for a group that the program commits: in front of the second access, or behind the commit.
+pub(crate) fn waited(bench: &Bench<'_>, x: At, y: At) -> Vec<Vec<Step>> {
+    let body = &bench.program.threads[x.thread].body;
+    let [commit, wait] = completion(&body[x.pc].op).try_into().unwrap_or([Op::Exit, Op::Exit]);
+    let Some(at) = (x.pc + 1..body.len()).find(|pc| body[*pc].op == commit && commit != Op::Exit) else {
+        return Vec::new();
+    };
+    let late = (x.thread == y.thread && at < y.pc).then(|| put(bench, y, false, &Added::Plain(wait.clone())));
+    let early = put(bench, At { thread: x.thread, pc: at }, true, &Added::Plain(wait));
+    late.into_iter().chain([early]).map(|step| vec![step]).collect()
+}
+
 fn tensor(op: &Op) -> bool {
     matches!(op, Op::Tcgen05(_))
 }
@@ -257,7 +271,7 @@ fn asynchronous(op: &Op) -> bool {
 }
 
 /// The names of memory that an instruction takes.
-fn symbols(op: &Op) -> BTreeSet<SymbolId> {
+pub(crate) fn symbols(op: &Op) -> BTreeSet<SymbolId> {
     let named = |o: Operand| if let Operand::Address(s) = o { Some(s) } else { None };
     Parts::sources(op).into_iter().filter_map(named).collect()
 }
@@ -310,10 +324,25 @@ pub(crate) fn common(bench: &Bench<'_>, x: At, y: At) -> Scope {
     all.find(|s| place(x).includes(*s, place(y))).unwrap_or(Scope::Sys)
 }
 
+/// The narrowest scope that strong accesses and fences of a thread name.
+pub(crate) fn named_scope(program: &Program, thread: usize) -> Scope {
+    let scope = |op: &Op| {
+        let strong = matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Fence { .. });
+        op.clone().scope_mut().filter(|_| strong).map(|scope| *scope)
+    };
+    program.threads[thread].body.iter().filter_map(|i| scope(&i.op)).min().unwrap_or(Scope::Cta)
+}
+
+/// The scope of a fence between two accesses.
+fn fence_scope(bench: &Bench<'_>, x: At, y: At) -> Scope {
+    let named = |at: At| named_scope(&bench.program, at.thread);
+    common(bench, x, y).max(named(x)).max(named(y))
+}
+
 fn fences_out(bench: &Bench<'_>, x: At, y: At) -> Vec<Op> {
     let program = &bench.program;
     let (a, b) = (&program.threads[x.thread].body[x.pc].op, &program.threads[y.thread].body[y.pc].op);
-    let scope = common(bench, x, y);
+    let scope = fence_scope(bench, x, y);
     let mut out = Vec::new();
     if map(b).is_some() {
         out.push(Op::ProxyOrder(ProxyOrder::TensormapRelease { scope: scope.max(Scope::Cta) }));
@@ -333,7 +362,7 @@ fn fences_out(bench: &Bench<'_>, x: At, y: At) -> Vec<Op> {
 fn fences_in(bench: &Bench<'_>, x: At, y: At) -> Vec<Op> {
     let program = &bench.program;
     let (a, b) = (&program.threads[x.thread].body[x.pc].op, &program.threads[y.thread].body[y.pc].op);
-    let scope = common(bench, x, y);
+    let scope = fence_scope(bench, x, y);
     let mut out = Vec::new();
     if x.thread != y.thread && (!tensor(a) || !tensor(b)) {
         out.push(Op::Fence { order: FenceOrder::AcqRel, scope });
@@ -354,12 +383,11 @@ fn fences_in(bench: &Bench<'_>, x: At, y: At) -> Vec<Op> {
 }
 
 /// A commit of what a tensor-core instruction issued.
-fn commit(op: &Op, wait: WaitFor) -> Option<Op> {
+pub(crate) fn commit(op: &Op, addr: Address) -> Option<Op> {
     let Op::Tcgen05(op) = op else { return None };
     let issues = matches!(op, Tcgen05::Mma(_) | Tcgen05::Copy { .. } | Tcgen05::Shift { .. });
     let group = op.group().filter(|_| issues)?;
-    let commit =
-        Commit { group, reads_only: false, space: Space::SharedCluster, addr: wait.addr, multicast: None };
+    let commit = Commit { group, reads_only: false, space: Space::SharedCluster, addr, multicast: None };
     Some(Op::Tcgen05(Tcgen05::Commit(commit)))
 }
 
@@ -377,11 +405,6 @@ pub(crate) fn arrive(wait: WaitFor) -> Op {
     Op::Mbarrier(Mbarrier { op, space: Space::SharedCta, addr: wait.addr })
 }
 
-/// A barrier at all these places of one line, for threads that run it all equally often, `within` among them.
-fn line_barrier(program: &Program, line: &[At], within: [usize; 2]) -> Option<Op> {
-    within.iter().all(|t| line.iter().any(|at| at.thread == *t)).then(|| barrier(program, line))?
-}
-
 /// A barrier behind some places and in front of others, in threads that have places of one kind only.
 fn apart(program: &Program, xs: &[At], ys: &[At]) -> Option<Op> {
     let both = xs.iter().any(|x| ys.iter().any(|y| x.thread == y.thread));
@@ -391,7 +414,7 @@ fn apart(program: &Program, xs: &[At], ys: &[At]) -> Option<Op> {
 
 /// A barrier of the threads of all these places, in each of their CTAs, or of their warp. None if some thread of a CTA would come
 /// to it more often than another, or the CTAs have different numbers of lanes there.
-fn barrier(program: &Program, places: &[At]) -> Option<Op> {
+pub(crate) fn barrier(program: &Program, places: &[At]) -> Option<Op> {
     let place = |t: usize| &program.threads[t].place;
     let times = |t: usize| places.iter().filter(|at| at.thread == t).count();
     let threads: BTreeSet<usize> = places.iter().map(|at| at.thread).collect();

@@ -151,15 +151,17 @@ fn ptx_replace(text: &str, program: &Program, thread: &Thread, (old, op): (&Inst
     let mut out = text[from..until].to_owned();
     let parts = |name: &str| name.split('.').map(str::to_owned).collect::<Vec<_>>();
     let (p, q) = (parts(name_before), parts(name_after));
-    if p.len() != q.len() {
-        return None;
-    }
-    for (a, b) in p.iter().zip(&q).filter(|(a, b)| a != b) {
-        let (a, b) = (format!(".{a}"), format!(".{b}"));
-        if out.matches(&a).count() != 1 {
-            return None;
+    if p.len() == q.len() {
+        for (a, b) in p.iter().zip(&q).filter(|(a, b)| a != b) {
+            out = only(&out, &format!(".{a}"), &format!(".{b}"))?;
         }
-        out = out.replacen(&a, &b, 1);
+    } else {
+        // A qualifier that is new or goes: it is named with the word in front of it.
+        let same = p.iter().zip(&q).take_while(|(a, b)| a == b).count();
+        let rest = p[same..].iter().rev().zip(q[same..].iter().rev()).take_while(|(a, b)| a == b).count();
+        let from = same.checked_sub(1)?;
+        let (a, b) = (p[from..p.len() - rest].join("."), q[from..q.len() - rest].join("."));
+        out = only(&out, &a, &b)?;
     }
     if rest_before != rest_after {
         let number = |rest: &str| rest.rsplit([',', ' ']).next().map(str::to_owned);
@@ -168,6 +170,11 @@ fn ptx_replace(text: &str, program: &Program, thread: &Thread, (old, op): (&Inst
         out.replace_range(at..at + a.len(), &b);
     }
     Some(Cut { from, until, text: out })
+}
+
+/// The text with `b` for `a`, which it has once.
+fn only(text: &str, a: &str, b: &str) -> Option<String> {
+    (text.matches(a).count() == 1).then(|| text.replacen(a, b, 1))
 }
 
 /// Registers that an instruction writes.

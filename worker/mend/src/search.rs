@@ -1,7 +1,10 @@
 //! The search for edits, and the proof that none of them is too strong.
 
-use crate::pair::{At, Meeting, common, handovers, mbarriers};
-use crate::single::{changes, counted, relaxed, strong_everywhere, synchronising, twins};
+use crate::line::{follows_text, lines};
+use crate::pair::{At, Meeting, common, handovers, mbarriers, named_scope, waited};
+use crate::single::{
+    arrives_at, changes, counted, relaxed, strong_everywhere, synchronising, twins, waits_at,
+};
 use crate::trial::{Bench, Standing, finding_of};
 use crate::{Advice, Planted, Step, Why};
 use moire_execution::leaf::Finding;
@@ -23,28 +26,65 @@ const WIDE: usize = 40;
 pub(crate) fn mend(judgement: &Judgement, mut bench: Bench<'_>) -> Result<Advice, Why> {
     let of = reduced(bench.original).of;
     let asked = Standing::of(judgement.clone());
-    if asked.open {
-        return Err(Why::Open);
-    }
-    if asked.clean {
+    if asked.clean && !asked.open {
         return Err(Why::Clean);
     }
-    let Some(mut now) = bench.standing(&[]) else { return Err(Why::Budget) };
-    let mut done: Vec<Step> = Vec::new();
-    for _ in 0..ROUNDS {
-        let Some((steps, standing)) = round(&mut bench, &done, &now) else { break };
-        done = steps;
-        if standing.clean {
-            let (steps, weakest) = minimal(&mut bench, done);
-            let Some(program) = bench.finished(&steps) else { break };
-            let all = judgement.findings.iter().map(|f| finding_of(&of, f)).collect();
-            let solves = solves(&mut bench, &steps, &all);
-            let explorations = bench.explorations();
-            return Ok(Advice { steps, program, weakest, solves, explorations });
-        }
-        now = standing;
+    if asked.open && !bench.program.conditions.is_empty() {
+        return Err(Why::Open);
     }
-    Err(if bench.spent { Why::Budget } else { Why::Nothing })
+    bench.wide = asked.open;
+    let Some(now) = bench.standing(&[]) else {
+        return Err(if asked.open { Why::Open } else { Why::Budget });
+    };
+    if now.clean {
+        return Err(Why::Open);
+    }
+    let all = judgement.findings.iter().map(|f| finding_of(&of, f)).collect();
+    let found =
+        climb(&mut bench, Vec::new(), now).filter(|(steps, _)| !bench.wide || !bench.is_refuted(steps));
+    let told = found.and_then(|found| told(&mut bench, found, &all));
+    told.ok_or(if bench.spent { Why::Budget } else { Why::Nothing })
+}
+
+/// The edits of `advice`, which hold under `bench`, and those that hold under `other` as well. None if there are none, or no more
+/// are needed.
+pub(crate) fn extend(mut bench: Bench<'_>, mut other: Bench<'_>, advice: &Advice) -> Option<Advice> {
+    let mut now = other.standing(&advice.steps)?;
+    if now.open {
+        other.wide = other.program.conditions.is_empty();
+        now = other.standing(&advice.steps)?;
+    }
+    if now.clean || now.open {
+        return None;
+    }
+    bench.wide = other.wide;
+    let (steps, weakest) = climb(&mut other, advice.steps.clone(), now)?;
+    if !accepted(&mut bench, &steps) || bench.wide && (bench.is_refuted(&steps) || other.is_refuted(&steps)) {
+        return None;
+    }
+    let all = advice.solves.iter().flatten().cloned().collect();
+    told(&mut bench, (steps, weakest), &all)
+}
+
+/// More and more edits, until nothing is wrong, and of these only what is needed.
+fn climb(bench: &mut Bench<'_>, mut done: Vec<Step>, mut now: Standing) -> Option<(Vec<Step>, bool)> {
+    for _ in 0..ROUNDS {
+        (done, now) = round(bench, &done, &now)?;
+        if now.clean {
+            return Some(minimal(bench, done));
+        }
+    }
+    None
+}
+
+fn told(
+    bench: &mut Bench<'_>,
+    (steps, weakest): (Vec<Step>, bool),
+    all: &BTreeSet<Finding>,
+) -> Option<Advice> {
+    let program = bench.finished(&steps)?;
+    let solves = solves(bench, &steps, all);
+    Some(Advice { steps, program, weakest, solves, explorations: bench.explorations() })
 }
 
 /// For each step the findings of the program that return without it, with the lines of the text.
@@ -72,7 +112,7 @@ enum Tried {
 
 /// The first edits that make the program clean, or those that leave least.
 fn round(bench: &mut Bench<'_>, done: &[Step], now: &Standing) -> Option<(Vec<Step>, Standing)> {
-    let targets = targets(&bench.program, now);
+    let targets = targets(bench, now);
     let mut best: Option<(Vec<Step>, Standing)> = None;
     for class in 0..CLASSES {
         for target in &targets {
@@ -93,7 +133,7 @@ fn round(bench: &mut Bench<'_>, done: &[Step], now: &Standing) -> Option<(Vec<St
             }
         }
         // Edits of existing instructions and whole handovers are preferred to the kinds that follow.
-        if best.is_some() && matches!(class, 1 | 2 | 5 | 7) {
+        if best.is_some() && matches!(class, 1..=3 | 6 | 8) {
             return best;
         }
     }
@@ -106,8 +146,11 @@ fn tried(bench: &mut Bench<'_>, done: &[Step], candidate: Vec<Step>, now: &Stand
     }
     let mut steps = done.to_vec();
     steps.extend(candidate);
+    if bench.wide && !follows_text(&bench.program, &steps) {
+        return Tried::No;
+    }
     let Some(standing) = bench.standing(&steps) else { return Tried::No };
-    if !(standing.clean || standing.better(now)) || !bench.keeps_order(&steps) {
+    if !(standing.clean || bench.is_better(&standing, now)) || !bench.keeps_order(&steps) {
         return Tried::No;
     }
     if standing.clean { Tried::Clean(steps, standing) } else { Tried::Better(steps, standing) }
@@ -120,7 +163,8 @@ struct Target {
     threads: BTreeSet<usize>,
 }
 
-fn targets(program: &Program, now: &Standing) -> Vec<Target> {
+fn targets(bench: &Bench<'_>, now: &Standing) -> Vec<Target> {
+    let program = &bench.program;
     let at = |p: &moire_execution::leaf::Place| -> Option<At> {
         let pc = usize::try_from(p.line).ok()?.checked_sub(1)?;
         let thread = usize::from(p.thread);
@@ -132,7 +176,10 @@ fn targets(program: &Program, now: &Standing) -> Vec<Target> {
         let mut pairs = Vec::new();
         match places.as_slice() {
             [x, y] => pairs.extend([(*x, *y), (*y, *x)]),
-            [x] => pairs.extend(lives(program, *x)),
+            [x] => {
+                pairs.extend(lives(program, *x));
+                pairs.extend(other_ctas(program, *x));
+            }
             _ => {}
         }
         if let [x, y] = places.as_slice()
@@ -143,7 +190,10 @@ fn targets(program: &Program, now: &Standing) -> Vec<Target> {
         }
         Target { threads: places.iter().map(|a| a.thread).collect(), pairs }
     };
-    let mut out: Vec<Target> = now.findings.iter().map(one).take(TARGETS).collect();
+    // Threads that run the same lines show the same mistake.
+    let mut seen = BTreeSet::new();
+    let new = |f: &&Finding| seen.insert(bench.in_lines(f));
+    let mut out: Vec<Target> = now.findings.iter().filter(new).map(one).take(TARGETS).collect();
     if out.is_empty() || now.hang {
         out.push(Target { pairs: Vec::new(), threads: now.stalls.iter().map(|s| s.thread).collect() });
     }
@@ -178,8 +228,21 @@ fn lives(program: &Program, x: At) -> Vec<(At, At)> {
     out
 }
 
+/// The start and the end of the other CTAs of the cluster, whose memory an instruction may reach too early or too late.
+fn other_ctas(program: &Program, x: At) -> Vec<(At, At)> {
+    let place = &program.threads[x.thread].place;
+    let other = |t: &Thread| !t.place.same_cta(place) && t.place.includes(Scope::Cluster, place);
+    let others = program.threads.iter().enumerate().filter(|(_, t)| other(t) && !t.body.is_empty());
+    others
+        .flat_map(|(thread, t)| {
+            let (first, last) = (At { thread, pc: 0 }, At { thread, pc: t.body.len() - 1 });
+            [(x, last), (first, x)]
+        })
+        .collect()
+}
+
 /// Kinds of candidate.
-const CLASSES: usize = 10;
+const CLASSES: usize = 11;
 
 /// The candidates of one kind, likely kinds first.
 fn candidates(bench: &Bench<'_>, done: &[Step], target: &Target, class: usize) -> Vec<Vec<Step>> {
@@ -199,31 +262,39 @@ fn candidates(bench: &Bench<'_>, done: &[Step], target: &Target, class: usize) -
         0 => {
             let waits =
                 all().into_iter().filter(|at| near(at) && waits_for_groups(bench.op(done, at.thread, at.pc)));
-            waits.flat_map(one).collect()
+            let added = target.pairs.iter().flat_map(|(x, y)| waited(bench, *x, *y));
+            waits.flat_map(one).chain(added).collect()
         }
         1 => target.pairs.iter().filter_map(|(x, y)| relaxed(bench, *x, *y)).collect(),
         2 => over(vec![Meeting::Already]),
-        3 => waits(bench, target, false, &|w| vec![Meeting::Wait(w)]),
-        4 => {
+        3 => target.pairs.iter().flat_map(|(x, y)| at_lines(bench, *x, *y)).collect(),
+        4 => waits(bench, target, false, &|w| vec![Meeting::Wait(w)]),
+        5 => {
             let mut out: Vec<Vec<Step>> = all().into_iter().flat_map(one).collect();
             out.extend(twins(bench, done, &all()));
             out.retain(|steps| !steps.iter().any(|s| turns_parity(bench, s, stuck)));
             out
         }
-        5 => target.pairs.iter().flat_map(|(x, y)| strong_everywhere(bench, *x, *y)).collect(),
-        6 => waits(bench, target, true, &|w| vec![Meeting::Wait(w)]),
-        7 => {
-            let mut out = over(vec![Meeting::Line { behind: false }, Meeting::Line { behind: true }]);
-            out.extend(over(vec![Meeting::Barrier]));
+        6 => target.pairs.iter().flat_map(|(x, y)| strong_everywhere(bench, *x, *y)).collect(),
+        7 => waits(bench, target, true, &|w| vec![Meeting::Wait(w)]),
+        8 => {
+            let mut out = over(vec![Meeting::Barrier]);
             let cluster = |others_at_start| Meeting::Cluster { others_at_start };
             out.extend(over(vec![cluster(false), cluster(true)]));
             out
         }
-        8 => waits(bench, target, true, &|w| {
+        9 => waits(bench, target, true, &|w| {
             vec![Meeting::Commit(w), Meeting::Arrive(w), Meeting::CompletedBarrier(w)]
         }),
         _ => counted(bench),
     }
+}
+
+/// Handovers at barriers of the lines between two accesses.
+fn at_lines(bench: &Bench<'_>, x: At, y: At) -> Vec<Vec<Step>> {
+    let meetings =
+        lines(bench, x, y).into_iter().map(|(line, whom, behind)| Meeting::Line(line, whom, behind));
+    meetings.flat_map(|meeting| handovers(bench, x, y, meeting)).collect()
 }
 
 fn waits_for_groups(op: Option<&Op>) -> bool {
@@ -265,11 +336,18 @@ fn waits(
     for (x, y) in &target.pairs {
         let scope = common(bench, *x, *y).min(Scope::Cluster);
         for addr in mbarriers(program, y.thread) {
-            let waits = |i: &Instr| matches!(&i.op, Op::Mbarrier(Mbarrier { op: MbarrierOp::Wait(_), addr: a, .. }) if *a == addr);
-            if !known && program.threads[y.thread].body.iter().any(waits) {
+            let body = &program.threads[y.thread].body;
+            if !known && body.iter().any(|i| waits_at(&i.op, addr)) {
                 continue;
             }
-            for parity in 0..2 {
+            // A thread that arrives itself would wait for its own arrival, unless others arrive as well.
+            let own = body[..y.pc].iter().any(|i| arrives_at(&i.op, addr));
+            if own && !program.threads[x.thread].body.iter().any(|i| arrives_at(&i.op, addr)) {
+                continue;
+            }
+            // The phase of parity 1 is over from the start, unless the thread waited for the one before it.
+            let later = body[..y.pc].iter().any(|i| waits_at(&i.op, addr));
+            for parity in 0..=u8::from(later) {
                 for meeting in how(WaitFor { addr, parity, scope }) {
                     out.extend(handovers(bench, *x, *y, meeting));
                 }
@@ -343,7 +421,10 @@ fn weaker_forms(bench: &Bench<'_>, step: &Step) -> Vec<Step> {
             Edit::Insert { thread, at, what } => {
                 let put = |what| Edit::Insert { thread: *thread, at: *at, what };
                 match what {
-                    Added::Plain(op) => weaker_ops(op).into_iter().map(|op| put(Added::Plain(op))).collect(),
+                    Added::Plain(op) => {
+                        let own = weaker_ops(op).into_iter().filter(|form| wide_enough(bench, *thread, form));
+                        own.map(|op| put(Added::Plain(op))).collect()
+                    }
                     Added::Wait(wait) if wait.scope == Scope::Cluster => {
                         vec![put(Added::Wait(WaitFor { scope: Scope::Cta, ..*wait }))]
                     }
@@ -365,10 +446,16 @@ fn weaker_forms(bench: &Bench<'_>, step: &Step) -> Vec<Step> {
     (0..count).map(|n| all.iter().map(|f| f[n].clone()).collect()).collect()
 }
 
+/// Whether a form of a new instruction keeps to the scopes of the program: those that its thread names elsewhere.
+fn wide_enough(bench: &Bench<'_>, thread: usize, form: &Op) -> bool {
+    form.clone().scope_mut().is_none_or(|scope| *scope >= named_scope(&bench.program, thread))
+}
+
 /// Weaker forms of an instruction that edits put in.
 fn weaker_ops(op: &Op) -> Vec<Op> {
-    // A wait for fewer threads is no weaker kind of barrier.
-    if matches!(op, Op::Bar { .. } | Op::ClusterArrive { .. }) {
+    // A wait for fewer threads is no weaker kind of barrier, and an arrival that does not release hands nothing over. A
+    // remote one is of the cluster.
+    if matches!(op, Op::Bar { .. } | Op::ClusterArrive { .. } | Op::Mbarrier(_)) {
         return Vec::new();
     }
     let spaces = [Space::SharedCta, Space::SharedCluster, Space::Global];

@@ -1,6 +1,6 @@
 //! Candidates that change what is there: an order, a scope, a parity, an object; and single instructions to put in.
 
-use crate::pair::{At, common, end, mbarriers, sites};
+use crate::pair::{At, commit, common, end, mbarriers, sites, symbols};
 use crate::trial::Bench;
 use crate::{Planted, Step};
 use moire_program::edit::{Added, Edit, WaitFor};
@@ -19,7 +19,11 @@ pub(crate) fn changes(bench: &Bench<'_>, steps: &[Step], at: At) -> Vec<Step> {
     let all = sites(bench, at);
     let forms = |site: &At| -> Vec<Op> {
         let op = bench.op(steps, site.thread, site.pc);
+        let commit = op.and_then(|op| committed(&bench.program, *site, op));
         op.map_or_else(Vec::new, |op| stronger(&bench.program, site.thread, op))
+            .into_iter()
+            .chain(commit)
+            .collect()
     };
     let by_site: Vec<Vec<Op>> = all.iter().map(forms).collect();
     let count = by_site.iter().map(Vec::len).min().unwrap_or(0);
@@ -125,24 +129,19 @@ fn mbarrier(program: &Program, thread: usize, m: &Mbarrier, out: &mut Vec<Op>) {
         && let MbarrierOp::Arrive(arrive) = &m.op
         && arrive.dst.is_none()
     {
-        out.push(Op::Mbarrier(Mbarrier { space: Space::SharedCluster, ..m.clone() }));
+        let op =
+            MbarrierOp::Arrive(MbarrierArrive { scope: arrive.scope.max(Scope::Cluster), ..arrive.clone() });
+        out.push(Op::Mbarrier(Mbarrier { op, space: Space::SharedCluster, ..m.clone() }));
     }
-    // A commit in place of an arrival.
-    if let MbarrierOp::Arrive(arrive) = &m.op
-        && arrive.tx.is_none()
-    {
-        let group = program.threads.iter().flat_map(|t| &t.body).find_map(|i| i.op.cta_group());
-        out.extend(group.map(|group| {
-            let commit = Commit {
-                group,
-                reads_only: false,
-                space: Space::SharedCluster,
-                addr: m.addr,
-                multicast: None,
-            };
-            Op::Tcgen05(Tcgen05::Commit(commit))
-        }));
-    }
+}
+
+/// A commit in place of an arrival, which does not wait for the products that its thread issued in front of it and did not commit.
+fn committed(program: &Program, at: At, op: &Op) -> Option<Op> {
+    let Op::Mbarrier(Mbarrier { op: MbarrierOp::Arrive(arrive), addr, .. }) = op else { return None };
+    let mut own = program.threads[at.thread].body[..at.pc].iter().rev().map(|i| &i.op);
+    let last = own.find(|op| commit(op, *addr).is_some() || matches!(op, Op::Tcgen05(Tcgen05::Commit(_))))?;
+    let one = arrive.tx.is_none() && arrive.count.is_none() && arrive.dst.is_none();
+    commit(last, *addr).filter(|_| one)
 }
 
 /// Fewer groups that may stay pending, and all of their accesses.
@@ -347,9 +346,9 @@ pub(crate) fn counted(bench: &Bench<'_>) -> Vec<Vec<Step>> {
         }
         for addr in mbarriers(program, t) {
             let wait = WaitFor { addr, parity: 0, scope: Scope::Cta };
-            let end = end(thread);
             let arrive = crate::pair::arrive(wait);
-            out.extend((0..=end).rev().take(PLACES).map(|at| vec![put(t, at, arrive.clone())]));
+            let places = (0..=end(thread)).rev().filter(|at| hands_over(program, (t, *at), addr));
+            out.extend(places.take(PLACES).map(|at| vec![put(t, at, arrive.clone())]));
         }
         for (pc, instr) in thread.body.iter().enumerate() {
             if let Op::Mbarrier(m) = &instr.op {
@@ -361,6 +360,64 @@ pub(crate) fn counted(bench: &Bench<'_>) -> Vec<Vec<Step>> {
         }
     }
     out
+}
+
+/// Whether an arrival of thread `t` in front of `at` keeps to what the program is for. If threads that wait for the mbarrier touch
+/// data of others behind their wait, then `t` touched some of it before, and one of them writes. If they touch none, then no order
+/// is asked for, and only an arrival is missing: one beside another of the same phase, if `t` waits itself.
+fn hands_over(program: &Program, (t, at): (usize, usize), addr: Address) -> bool {
+    let own = &program.threads[t].body;
+    let waits = |i: &Instr| waits_at(&i.op, addr);
+    let mut shared = false;
+    for (u, other) in program.threads.iter().enumerate() {
+        let Some(wait) = other.body.iter().position(waits) else { continue };
+        let theirs = data(&other.body[wait..]);
+        if u != t && conflict(&data(&own[..at]), &theirs) {
+            return true;
+        }
+        let before = data(&other.body[..wait]);
+        let owned = |s: &SymbolId| before.iter().any(|(b, _)| b == s) && alone(program, u, *s);
+        shared |= theirs.iter().any(|(s, _)| !owned(s));
+    }
+    let phase = own[..at].iter().rposition(waits).map_or(0, |wait| wait + 1);
+    let beside = || own[phase..at].iter().any(|i| arrives(&i.op, addr));
+    !shared && (!own.iter().any(waits) || beside())
+}
+
+/// The memory that instructions use as data, each with whether one may write it.
+fn data(body: &[Instr]) -> BTreeSet<(SymbolId, bool)> {
+    let signals = |op: &Op| {
+        let commit = matches!(op, Op::Tcgen05(Tcgen05::Commit(_)));
+        commit || matches!(op, Op::Mbarrier(_) | Op::AsyncCopy(AsyncCopy::Arrive { .. }))
+    };
+    let all = body.iter().filter(|i| !signals(&i.op));
+    all.flat_map(|i| symbols(&i.op).into_iter().map(|s| (s, !matches!(i.op, Op::Load { .. })))).collect()
+}
+
+fn conflict(a: &BTreeSet<(SymbolId, bool)>, b: &BTreeSet<(SymbolId, bool)>) -> bool {
+    a.iter().any(|(s, w)| b.iter().any(|(o, v)| s == o && (*w || *v)))
+}
+
+/// Whether no other thread uses this memory.
+fn alone(program: &Program, thread: usize, symbol: SymbolId) -> bool {
+    let others = program.threads.iter().enumerate().filter(|(u, _)| *u != thread);
+    !others.flat_map(|(_, t)| &t.body).any(|i| symbols(&i.op).contains(&symbol))
+}
+
+/// Whether an instruction waits for a phase of an mbarrier.
+pub(crate) fn waits_at(op: &Op, addr: Address) -> bool {
+    matches!(op, Op::Mbarrier(Mbarrier { op: MbarrierOp::Wait(_), addr: a, .. }) if *a == addr)
+}
+
+/// Whether an instruction arrives without bytes that come later.
+pub(crate) fn arrives_at(op: &Op, addr: Address) -> bool {
+    let Op::Mbarrier(Mbarrier { op: MbarrierOp::Arrive(arrive), addr: a, .. }) = op else { return false };
+    arrive.tx.is_none() && *a == addr
+}
+
+/// Whether an instruction arrives at an mbarrier, or has copies arrive there, without bytes that come later.
+fn arrives(op: &Op, addr: Address) -> bool {
+    arrives_at(op, addr) || matches!(op, Op::AsyncCopy(AsyncCopy::Arrive { addr: a, .. }) if *a == addr)
 }
 
 /// The start of an mbarrier that is used without one, at the start of a thread of its CTA; its end, in front of another one.

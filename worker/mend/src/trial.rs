@@ -1,6 +1,8 @@
 //! One exploration of an edited program, and what it says: clean, fewer things wrong, or neither.
 
+use crate::line::{follows_text, has_barrier};
 use crate::order::Orders;
+use crate::pair::At;
 use crate::{Budget, Models, Planted, Step};
 use moire_execution::leaf::{Finding, Place, Stall};
 use moire_explore::Limits;
@@ -19,6 +21,8 @@ const ORDERS: [&str; 7] = ["weak", "relaxed", "acquire", "release", "acq_rel", "
 /// Words that name a scope.
 const SCOPES: [&str; 4] = ["cta", "cluster", "gpu", "sys"];
 
+/// The flag of a finding of one run that is a hang.
+pub(crate) const HANG: &str = "hang";
 /// Decisions that one consistency check may take.
 const STEPS: u64 = 1_000;
 
@@ -54,6 +58,12 @@ impl Standing {
             stalls: judgement.stalls,
             findings: judgement.findings,
         }
+    }
+
+    /// What one run that stands for all finds.
+    fn found(findings: BTreeSet<Finding>) -> Self {
+        let hang = findings.iter().any(|f| f.flag == HANG);
+        Standing { hang, clean: findings.is_empty(), findings, ..Standing::default() }
     }
 
     /// The same about the threads of the text, where several explored ones stand for a warp.
@@ -98,6 +108,8 @@ pub(crate) struct Bench<'a> {
     orders: OnceCell<Option<Orders>>,
     /// The text names clusters, or uses something of them. Otherwise its CTAs are in none.
     pub(crate) clusters: bool,
+    /// The program has more executions than are explored: the engine that needs one run is asked.
+    pub(crate) wide: bool,
     /// A trial was refused for want of budget.
     pub(crate) spent: bool,
 }
@@ -125,6 +137,7 @@ impl<'a> Bench<'a> {
             more,
             orders: OnceCell::new(),
             clusters,
+            wide: false,
             spent: false,
         }
     }
@@ -150,22 +163,43 @@ impl<'a> Bench<'a> {
         if !self.may() {
             return None;
         }
-        let limits = self.limits();
-        let quiet = Questions { witnesses: false, about: About::All };
         let few = reduced(&program);
-        let judgement = judge(&few.program, self.models.model, &limits, quiet);
-        self.took(judgement.summary.checks);
-        let mut out = Standing::of(judgement).in_text(&few.of);
+        if self.wide {
+            self.took(1);
+            let found = self.models.second.and_then(|second| second(&few.program));
+            return found.map(|found| Standing::found(found).in_text(&few.of));
+        }
+        let mut out = Standing::of(self.explored(&few.program)).in_text(&few.of);
         if self.planted == Some(Planted::IgnoresHangs) && out.hang && out.findings.is_empty() {
             out = Standing { clean: out.conditions.is_empty() && !out.open, hang: false, ..out };
         }
         Some(out)
     }
 
+    fn explored(&mut self, program: &Program) -> Judgement {
+        let limits = self.limits();
+        let quiet = Questions { witnesses: false, about: About::All };
+        let judgement = judge(program, self.models.model, &limits, quiet);
+        self.took(judgement.summary.checks);
+        judgement
+    }
+
+    /// Whether the explorer finds something, as far as it comes, in an edited program that one run found clean.
+    pub(crate) fn is_refuted(&mut self, steps: &[Step]) -> bool {
+        let Some(program) = self.edited(steps) else { return true };
+        let judgement = self.explored(&reduced(&program).program);
+        !judgement.findings.is_empty() || judgement.hang.is_some()
+    }
+
     /// Whether the edited program runs its accesses in the order that is asked for.
     pub(crate) fn keeps_order(&mut self, steps: &[Step]) -> bool {
         if self.planted == Some(Planted::AnyDirection) {
             return true;
+        }
+        // Without a barrier there is no direction, but outcomes may go.
+        let as_text = follows_text(&self.program, steps);
+        if self.wide || as_text && steps.iter().any(|step| has_barrier(step)) {
+            return as_text;
         }
         self.compare(steps, Orders::keeps)
     }
@@ -221,6 +255,32 @@ impl<'a> Bench<'a> {
             _ => None,
         });
         replaced.or_else(|| Some(&self.program.threads.get(thread)?.body.get(pc)?.op))
+    }
+
+    /// Where an instruction stands in the text.
+    pub(crate) fn line_of(&self, at: At) -> (u32, u32) {
+        let instr = &self.original.threads[at.thread].body[at.pc];
+        (instr.line, instr.column)
+    }
+
+    /// A finding as the text shows it: lines and columns, whichever threads run them.
+    pub(crate) fn in_lines(&self, finding: &Finding) -> (String, BTreeSet<(u32, u32)>) {
+        let place = |p: &Place| {
+            let body = &self.original.threads.get(usize::from(p.thread))?.body;
+            let instr = body.get(usize::try_from(p.line).ok()?.checked_sub(1)?)?;
+            Some((instr.line, instr.column))
+        };
+        (finding.flag.clone(), finding.places.iter().filter_map(place).collect())
+    }
+
+    /// Whether less is wrong than before, and nothing else. One run keeps some of many findings only, so lines are compared.
+    pub(crate) fn is_better(&self, now: &Standing, before: &Standing) -> bool {
+        if !self.wide {
+            return now.better(before);
+        }
+        let lines = |s: &Standing| s.findings.iter().map(|f| self.in_lines(f)).collect::<BTreeSet<_>>();
+        let (now, before) = (lines(now), lines(before));
+        now != before && now.is_subset(&before)
     }
 
     /// A finding of a trial with the lines of the text.

@@ -4,7 +4,7 @@ use crate::mending;
 use crate::question::{Library, Question};
 use crate::readings::Profiles;
 use anyhow::Result;
-use moire_cat::{Model, PROFILE, Variants};
+use moire_cat::{Model, PROFILE, Switch, Variants};
 use moire_mend::Models;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -21,6 +21,15 @@ pub struct Asked {
     /// Settings of single switches that contest its own.
     pub(crate) others: Vec<(String, Model)>,
     /// The same model with the order of execution, once it was asked for.
+    order: OnceLock<Option<Model>>,
+    /// The contested readings, once they were asked for.
+    readings: OnceLock<Vec<Reading>>,
+}
+
+/// The model with one switch at a contesting value.
+pub(crate) struct Reading {
+    pub(crate) model: Model,
+    /// The same with the order of execution, once it was asked for.
     order: OnceLock<Option<Model>>,
 }
 
@@ -43,15 +52,40 @@ impl Asked {
             true => flipped(question, name, (&model, profile.as_deref()), library)?,
             false => Vec::new(),
         };
-        let (name, order) = (name.to_owned(), OnceLock::new());
-        Ok(Asked { name, model, profiles, library, loaded: Mutex::default(), others, order })
+        let (name, order, readings) = (name.to_owned(), OnceLock::new(), OnceLock::new());
+        Ok(Asked { name, model, profiles, library, loaded: Mutex::default(), others, order, readings })
     }
 
     /// The models under which edits are tried.
     pub(crate) fn models(&self) -> Option<Models<'_>> {
         let load = || mending::order_model(&self.name, self.model.variants(), self.library);
         let order = self.order.get_or_init(load).as_ref()?;
-        Some(Models { model: &self.model, order })
+        Some(Models { model: &self.model, order, second: None })
+    }
+
+    /// Each contested reading of the model.
+    pub(crate) fn readings(&self) -> &[Reading] {
+        let load = || {
+            let contesting = |switch: &Switch| {
+                let values = switch.contesting.iter().filter(|v| self.model.variant(&switch.name) != Some(v));
+                values.map(|value| (switch.name.clone(), value.clone())).collect::<Vec<_>>()
+            };
+            let own = self.model.variants();
+            let one = |setting| {
+                let variants: Variants = own.clone().into_iter().chain([setting]).collect();
+                let model = (self.library.load)(&self.name, &variants).ok()?;
+                Some(Reading { model, order: OnceLock::new() })
+            };
+            self.model.switches().iter().flat_map(contesting).filter_map(one).collect()
+        };
+        self.readings.get_or_init(load)
+    }
+
+    /// A reading as edits are tried under it.
+    pub(crate) fn models_of<'r>(&self, reading: &'r Reading) -> Option<Models<'r>> {
+        let load = || mending::order_model(&self.name, reading.model.variants(), self.library);
+        let order = reading.order.get_or_init(load).as_ref()?;
+        Some(Models { model: &reading.model, order, second: None })
     }
 
     pub(crate) fn with(&self, switches: &Variants) -> Result<Arc<Model>> {

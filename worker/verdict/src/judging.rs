@@ -1,7 +1,8 @@
 //! Judges the programs of one file: each part of a launch on its own, then the notes beside the verdicts.
 
 use crate::answer::{Answer, Condition, Contest, Hang, Part, Shown};
-use crate::asked::Asked;
+use crate::asked::{Asked, Reading};
+use crate::barrier::{Left, Place, lines};
 use crate::door::{Answered, Second};
 use crate::execution::Execution;
 use crate::finding::Finding;
@@ -20,15 +21,18 @@ use moire_execution::leaf::Witness;
 use moire_explore::Limits;
 use moire_explore::judge::{About, Judgement, Questions, Verdict, judge};
 use moire_explore::search::Sample;
-use moire_mend::Why;
+use moire_mend::{Advice as Edits, Models, Why};
 use moire_program::clusters;
 use moire_program::ir::{Instr, Program, Quantifier};
+use moire_program::lanes::reduced;
 use moire_program::loops::has_loops;
 use moire_program::text::{Format, instruction};
 use moire_program::validate::validate;
 
 /// Consistency checks of a part of a kernel under the profile that is not in use, if the one in use needed fewer.
 const BESIDE_CHECKS: u64 = 1_000;
+/// Consistency checks of each program of a module with edits.
+const TRIED_CHECKS: u64 = 20_000;
 
 /// How the programs of a file are judged.
 pub struct Judge<'a> {
@@ -54,17 +58,20 @@ pub(crate) struct Explored {
 
 impl Explored {
     /// The instructions of all that is wrong, by thread and line, as the engine that answered names them.
-    pub(crate) fn wrong(&self) -> Vec<Vec<(usize, u32)>> {
-        let second = self.second.as_ref().filter(|s| s.answered == Answered::Operational);
-        if let Some(second) = second {
-            let places = |m: &Mistake| m.places.iter().map(|p| (p.thread, p.line)).collect();
-            return second.findings.iter().map(places).collect();
-        }
-        let places = |f: &moire_execution::leaf::Finding| {
-            f.places.iter().map(|p| (usize::from(p.thread), p.line)).collect()
-        };
-        self.judgement.findings.iter().map(places).collect()
+    pub(crate) fn wrong(&self) -> Vec<Vec<Place>> {
+        wrong(&self.judgement, self.second.as_ref())
     }
+}
+
+fn wrong(judgement: &Judgement, second: Option<&Second>) -> Vec<Vec<Place>> {
+    if let Some(second) = second.filter(|s| s.answered == Answered::Operational) {
+        let places = |m: &Mistake| m.places.iter().map(|p| (p.thread, p.line)).collect();
+        return second.findings.iter().map(places).collect();
+    }
+    let places = |f: &moire_execution::leaf::Finding| {
+        f.places.iter().map(|p| (usize::from(p.thread), p.line)).collect()
+    };
+    judgement.findings.iter().map(places).collect()
 }
 
 impl Judge<'_> {
@@ -191,8 +198,8 @@ impl Judge<'_> {
             false => Vec::new(),
         };
         let (advice, redundant) = match sample {
-            None if !alone => self.tried(&source, &judgement, file, limits),
-            _ => (None, None),
+            None => self.tried(&source, (&judgement, second.as_ref()), file, limits),
+            Some(_) => (None, None),
         };
         Part { launch, profile, stale, advice, redundant, second, ..told(&source, &judgement, sample) }
     }
@@ -201,7 +208,7 @@ impl Judge<'_> {
     fn tried(
         &self,
         source: &Source,
-        judgement: &Judgement,
+        (judgement, second): (&Judgement, Option<&Second>),
         file: Option<&File>,
         limits: &Limits,
     ) -> (Option<Advice>, Option<Redundant>) {
@@ -210,10 +217,30 @@ impl Judge<'_> {
             return (Some(Advice { none, ..Advice::default() }), None);
         }
         let Some(models) = self.asked.models() else { return (None, None) };
+        let wrong = wrong(judgement, second);
+        let second =
+            |p: &Program| mending::found_in_one_run(p, (self.asked.name.as_str(), &self.asked.model));
+        let models = Models { second: Some(&second), ..models };
         let more = || self.host.more();
-        let holds = |text: &str| file.is_some_and(|file| more() && self.is_clean(&file.with(text), limits));
-        let origin = if file.is_some() { Origin::Module(&holds) } else { Origin::Litmus };
-        let advice = mending::advice(source, judgement, models, limits, (origin, &more));
+        let left = |text: &str| file.filter(|_| more()).and_then(|file| self.left(&file.with(text)));
+        let origin = if file.is_some() { Origin::Module(&wrong, &left) } else { Origin::Litmus };
+        let readings = |found: Edits, extend: &dyn Fn(&Edits, Models<'_>) -> Option<Edits>| {
+            let one = |found: Edits, reading: &Reading| {
+                let holds = |found: &Edits| {
+                    let source = source.with(reduced(&found.program).program.into_owned());
+                    self.quiet(&source, Ok(&reading.model), limits).is_clean()
+                };
+                if !more() || holds(&found) {
+                    return found;
+                }
+                let second =
+                    |p: &Program| mending::found_in_one_run(p, (self.asked.name.as_str(), &reading.model));
+                let models = self.asked.models_of(reading).map(|m| Models { second: Some(&second), ..m });
+                models.and_then(|models| extend(&found, models)).unwrap_or(found)
+            };
+            self.asked.readings().iter().fold(found, one)
+        };
+        let advice = mending::advice(source, judgement, models, limits, (origin, &more), &readings);
         let redundant = self.question.redundant.then(|| match file.is_some() {
             true => mending::not_asked(Why::Lanes),
             false => mending::spare(source, judgement, models, limits, &more),
@@ -221,13 +248,26 @@ impl Judge<'_> {
         (advice, redundant)
     }
 
-    /// Whether the launch of a module is clean.
-    fn is_clean(&self, file: &File, limits: &Limits) -> bool {
-        let wanted = Wanted { both: false, ..self.wanted() };
-        let Ok(Kernel::Launches(candidates, _)) = kernel::read(file, &wanted) else { return false };
-        let mut all = candidates.iter().flat_map(|c| &c.sources);
-        candidates.iter().all(|c| c.refused.is_none() && c.reserve.is_none())
-            && all.all(|s| self.quiet(s, Ok(&self.asked.model), limits).is_clean())
+    /// What is wrong with a module in any launch that is judged for it. None if that is not known.
+    fn left(&self, file: &File) -> Option<Left> {
+        let launch = Wanted { both: false, ..self.wanted() };
+        let limits = Limits { checks: self.limits().checks.min(TRIED_CHECKS), ..*self.limits() };
+        let question = Question { limits, contest: false, redundant: false, ..self.question.clone() };
+        let answer = Judge { question: &question, launch, host: &Silent(self.host), ..*self }.file(file);
+        let verdicts = &answer.verdicts.0;
+        let clean = !verdicts.is_empty() && verdicts.iter().all(|v| matches!(v, Verdict::Clean(_)));
+        let mut left = Left::new();
+        for part in &answer.parts {
+            match part.second.as_ref().filter(|s| s.answered == Answered::Operational) {
+                Some(second) => {
+                    let places =
+                        |m: &Mistake| m.places.iter().map(|p| (p.thread, p.line)).collect::<Vec<_>>();
+                    left.extend(second.findings.iter().map(|m| (m.kind, lines(&places(m)))));
+                }
+                None => left.extend(part.findings.iter().map(|f| (f.verdict, f.lines()))),
+            }
+        }
+        (clean || !left.is_empty()).then_some(left)
     }
 
     /// The reads of a clean kernel that may be stale.
@@ -240,6 +280,30 @@ impl Judge<'_> {
         let judgement = judge(&source.program, &model, limits, questions);
         stale::found(&source.program, &judgement)
     }
+}
+
+/// A process that tells nothing and explains nothing.
+struct Silent<'a>(&'a dyn Host);
+
+impl Host for Silent<'_> {
+    fn judge(
+        &self,
+        source: &Source,
+        model: (&str, &Model),
+        limits: &Limits,
+        questions: Questions,
+        _: bool,
+    ) -> Result<(Judgement, Option<Sample>)> {
+        self.0.judge(source, model, limits, questions, false)
+    }
+
+    fn more(&self) -> bool {
+        false
+    }
+
+    fn doubt(&self, _: bool) {}
+
+    fn forget(&self) {}
 }
 
 /// What a judgement says of a program, without notes.

@@ -8,6 +8,7 @@
 
 pub mod answer;
 pub mod asked;
+mod barrier;
 pub mod door;
 mod every;
 pub mod execution;

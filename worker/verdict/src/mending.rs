@@ -3,7 +3,9 @@
 //! Contract: nothing is printed that was not verified. The text of a patch is that of the file with the edits, and reads back
 //! as the program that was explored.
 
+use crate::barrier::{Found, Left, Place, barriers, is_level};
 use crate::input::Source;
+use crate::proof;
 use crate::question::Library;
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::Finding;
@@ -11,8 +13,9 @@ use moire_explore::Limits;
 use moire_explore::judge::{Judgement, Verdict};
 use moire_explore::reduce::Reductions;
 use moire_mend::redundant::{self, ASSUMPTIONS, Removal};
-use moire_mend::{Budget, Models, Why, describe, finding_of, mend, order, patch};
+use moire_mend::{Budget, Models, Step, Why, describe, extend, finding_of, has_barrier, mend, order, patch};
 use moire_models::Beside;
+use moire_program::edit::Edit;
 use moire_program::ir::Program;
 use moire_program::lanes::reduced;
 use schemars::JsonSchema;
@@ -53,8 +56,9 @@ impl Advice {
 pub(crate) enum Origin<'a> {
     /// The text of the program itself.
     Litmus,
-    /// A module. The function says whether a patched text, lowered for the same launch, is clean.
-    Module(&'a dyn Fn(&str) -> bool),
+    /// A module, with the instructions of what is wrong. The function says what is wrong with a patched text. None if it is not known, or
+    /// there is no time.
+    Module(&'a [Vec<Place>], &'a dyn Fn(&str) -> Option<Left>),
 }
 
 /// The model with the order of execution, for a model as the command line names it.
@@ -70,6 +74,26 @@ pub(crate) fn order_model(name: &str, variants: &Variants, library: Library) -> 
     moire_cat::load(&path.display().to_string(), &order::text(&file), &beside, variants).ok()
 }
 
+/// What the operational engine finds in a program, as trials ask it. None if it does not decide.
+pub(crate) fn found_in_one_run(
+    program: &Program,
+    (name, model): (&str, &Model),
+) -> Option<BTreeSet<Finding>> {
+    let (outcome, _) = proof::run(program, name, model).ok()?;
+    if outcome.bounded.is_some() || outcome.differs.is_some() || outcome.runs == 0 {
+        return None;
+    }
+    let place = |(thread, line): &(usize, u32)| moire_execution::leaf::Place {
+        thread: u16::try_from(*thread).unwrap_or(u16::MAX),
+        line: *line,
+    };
+    let one = |f: &moire_operate::Finding| Finding {
+        flag: f.kind.word().to_owned(),
+        places: f.places.iter().map(place).collect(),
+    };
+    Some(outcome.findings.iter().map(one).collect())
+}
+
 /// Whether advice is given for this kind of verdict.
 fn can_be_mended(verdict: &Verdict) -> bool {
     matches!(
@@ -78,6 +102,12 @@ fn can_be_mended(verdict: &Verdict) -> bool {
     )
 }
 
+/// Makes edits hold under other readings, where some do: a function extends edits to one more reading.
+pub(crate) type Readings<'a> = &'a dyn Fn(
+    moire_mend::Advice,
+    &dyn Fn(&moire_mend::Advice, Models<'_>) -> Option<moire_mend::Advice>,
+) -> moire_mend::Advice;
+
 /// Advice for a program. None if nothing is wrong with it that edits of its synchronisation could mend.
 pub(crate) fn advice(
     source: &Source,
@@ -85,18 +115,62 @@ pub(crate) fn advice(
     models: Models<'_>,
     limits: &Limits,
     (origin, more): (Origin<'_>, &dyn Fn() -> bool),
+    readings: Readings<'_>,
 ) -> Option<Advice> {
     if !judgement.verdicts.iter().any(can_be_mended) {
         return None;
     }
+    if let Origin::Module(wrong, left) = origin
+        && more()
+        && let Some(found) = barriers((&source.text, &source.program), wrong, left)
+    {
+        return Some(joined(source, found, judgement.findings.len()));
+    }
     let checks = judgement.summary.checks;
     let limits = Limits { reductions: Reductions::NONE, ..*limits };
-    let found = match checks > MAX_CHECKS {
+    let whole = judgement.summary.executions().is_some();
+    let found = match whole && checks > MAX_CHECKS {
         true => Err(Why::Budget),
-        false => mend(source.written(), judgement, models, &limits, Budget::of(checks), more),
+        false => mend(source.written(), judgement, models, &limits, Budget::of(checks.min(MAX_CHECKS)), more),
     };
+    let found = found.map(|edits| {
+        let budget = Budget::of(checks.min(MAX_CHECKS));
+        readings(edits, &|edits, other| {
+            extend(source.written(), edits, (models, other), &limits, budget, more)
+        })
+    });
     let told = found.and_then(|edits| mended(source, &edits, &judgement.findings, origin));
     Some(told.unwrap_or_else(|why| Advice { none: Some(why.to_string()), ..Advice::default() }))
+}
+
+/// Advice of barriers in the text of a kernel.
+fn joined(source: &Source, found: Found, findings: usize) -> Advice {
+    let diff = TextDiff::from_lines(&source.text, &found.text);
+    Advice {
+        edits: found.edits,
+        weakest: found.weakest,
+        explorations: found.judged,
+        mistakes: vec![(0..findings).collect()],
+        patch: Some(diff.unified_diff().header(&source.name, &source.name).to_string()),
+        none: None,
+    }
+}
+
+/// Whether all threads come to the barriers that are put in.
+fn meets(text: &str, program: &Program, steps: &[Step]) -> bool {
+    let level = |step: &Step| {
+        let line = |edit: &Edit, at: Option<usize>| {
+            at.and_then(|at| program.threads.get(edit.thread())?.body.get(at)).map_or(0, |i| i.line)
+        };
+        let behind: BTreeSet<u32> = step.iter().map(|e| line(e, e.at().checked_sub(1))).collect();
+        let front: BTreeSet<u32> = step.iter().map(|e| line(e, Some(e.at()))).collect();
+        match (behind.len() == 1, behind.first(), front.first()) {
+            (true, Some(line), _) if *line > 0 => is_level(text, *line, true),
+            (_, _, Some(line)) => is_level(text, *line, false),
+            _ => false,
+        }
+    };
+    steps.iter().filter(|step| has_barrier(step)).all(level)
 }
 
 fn mended(
@@ -108,8 +182,9 @@ fn mended(
     let (name, text, program) = (&source.name, &source.text, source.written());
     let fixed = match origin {
         Origin::Litmus => patch::native(text, program, &found.edits(), &found.program),
-        Origin::Module(holds) => match patch::ptx(text, program, &found.steps) {
-            Some(fixed) if !holds(&fixed) => return Err(Why::Again),
+        Origin::Module(_, left) => match patch::ptx(text, program, &found.steps) {
+            Some(_) if !meets(text, program, &found.steps) => return Err(Why::Nothing),
+            Some(fixed) if left(&fixed).is_none_or(|left| !left.is_empty()) => return Err(Why::Again),
             fixed => fixed,
         },
     };

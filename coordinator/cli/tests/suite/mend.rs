@@ -197,13 +197,13 @@ fn what_has_no_advice_names_the_missing_order() {
     assert!(text(out.stderr).contains("lost.litmus: no patch: "));
 }
 
-/// A message between two CTAs: nothing orders the data.
-fn message(places: [&str; 2]) -> String {
+/// A message between two CTAs, whose flag has this scope: nothing orders the data.
+fn message(places: [&str; 2], scope: &str) -> String {
     let [p, q] = places;
     format!(
         "moire \"message\"\n.global .b32 data;\n.global .b32 flag;\n\
-         P0 (gpu 0, {p}) {{ st.weak.u32 [data], 1; st.relaxed.gpu.u32 [flag], 1; }}\n\
-         P1 (gpu 0, {q}) {{ ld.relaxed.gpu.u32 r0, [flag]; setp.ne.u32 p, r0, 1; @p bra E; ld.weak.u32 r1, [data]; E: }}\n"
+         P0 (gpu 0, {p}) {{ st.weak.u32 [data], 1; st.relaxed.{scope}.u32 [flag], 1; }}\n\
+         P1 (gpu 0, {q}) {{ ld.relaxed.{scope}.u32 r0, [flag]; setp.ne.u32 p, r0, 1; @p bra E; ld.weak.u32 r1, [data]; E: }}\n"
     )
 }
 
@@ -211,22 +211,25 @@ fn message(places: [&str; 2]) -> String {
 #[test]
 fn advice_uses_clusters_only_where_the_text_does() {
     let folder = tempfile::tempdir().unwrap();
-    let advice = |places: [&str; 2]| {
-        std::fs::write(folder.path().join("m.litmus"), message(places)).unwrap();
+    let advice = |places: [&str; 2], scope: &str| {
+        std::fs::write(folder.path().join("m.litmus"), message(places, scope)).unwrap();
         verdict(folder.path(), "m.litmus").1
     };
-    let none = advice(["cta 0", "cta 1"]);
+    let none = advice(["cta 0", "cta 1"], "gpu");
     assert!(
         none.contains("  mend, ") && none.contains(".release.gpu") && !none.contains(".cluster"),
         "{none}"
     );
     assert!(!none.contains("taken for granted"), "{none}");
-    let one = advice(["cluster 0, cta 0", "cluster 0, cta 1"]);
+    let one = advice(["cluster 0, cta 0", "cluster 0, cta 1"], "cluster");
     assert!(one.contains(".release.cluster") && !one.contains("taken for granted"), "{one}");
-    let two = advice(["cluster 0, cta 0", "cluster 1, cta 1"]);
+    // The scope is not narrower than that of the flag.
+    let wide = advice(["cluster 0, cta 0", "cluster 0, cta 1"], "gpu");
+    assert!(wide.contains(".release.gpu") && !wide.contains(".release.cluster"), "{wide}");
+    let two = advice(["cluster 0, cta 0", "cluster 1, cta 1"], "gpu");
     assert!(two.contains(".release.gpu") && !two.contains(".release.cluster"), "{two}");
     // The scope `.cluster` in the text needs a cluster: one is taken, and said.
-    let used = message(["cta 0", "cta 1"]).replace("st.relaxed.gpu", "st.release.cluster");
+    let used = message(["cta 0", "cta 1"], "gpu").replace("st.relaxed.gpu", "st.release.cluster");
     std::fs::write(folder.path().join("m.litmus"), used.replace("ld.relaxed.gpu", "ld.acquire.cluster"))
         .unwrap();
     let (code, used) = verdict(folder.path(), "m.litmus");

@@ -30,7 +30,7 @@ impl Under {
     }
 
     pub(crate) fn models(&self) -> Models<'_> {
-        Models { model: &self.model, order: &self.order }
+        Models { model: &self.model, order: &self.order, second: None }
     }
 
     pub(crate) fn mend(&self, program: &Program, planted: Option<Planted>) -> Result<Advice, Why> {

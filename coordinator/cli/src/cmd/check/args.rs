@@ -60,7 +60,7 @@ pub(crate) struct Check {
     /// Also say which fences, waits, commits, barriers, orders and scopes can go without a change of any verdict
     #[arg(long)]
     pub(crate) redundant: bool,
-    /// Time for explanations: the edits that mend a program or can go, the readings that a finding depends on. Verdicts need none
+    /// Processor time for explanations: the edits that mend a program or can go, the readings that a finding depends on. Verdicts need none
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub(crate) explain_time: Duration,
     /// Processor time that an exploration goes on after its first finding; what else is wrong may be found then

@@ -133,8 +133,7 @@ fn interrupted(left: usize) -> Option<u8> {
 
 /// Says why there is no patch.
 fn unpatched(answer: &Answer) {
-    let Some(part) = answer.parts.first() else { return };
-    let why = match &part.advice {
+    let why = match answer.parts.iter().find_map(|part| part.advice.as_ref()) {
         None => "nothing that edits of the synchronisation could mend was found".to_owned(),
         Some(Advice { none: Some(why), .. }) => why.clone(),
         Some(mended) => format!("the edits cannot be written into this text: {}", mended.edits.join("; ")),

@@ -30,7 +30,7 @@ impl Patience {
 }
 
 /// Processor time of this thread.
-fn used() -> Duration {
+pub(super) fn used() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(now).unwrap_or_default()
 }

@@ -3,6 +3,7 @@
 //! Contract: nothing is told within the first second, and at most one line a file, on stderr. The answer on stdout does not
 //! depend on it.
 
+use super::patience::used;
 use moire_console::output::Format;
 use moire_execution::leaf::Finding;
 use moire_explore::judge::{Seen, flag_verdict};
@@ -23,8 +24,8 @@ pub(super) struct Teller {
     /// A larger launch decides whether a hang stands.
     doubts: Cell<bool>,
     explain: Duration,
-    /// When the explanations began.
-    explained: Cell<Option<Instant>>,
+    /// The processor time of this thread when the explanations began.
+    explained: Cell<Option<Duration>>,
 }
 
 impl Teller {
@@ -69,12 +70,13 @@ impl Teller {
         }
     }
 
-    /// Whether explanations have time left. Their time begins when this is first asked.
+    /// Whether explanations have time left. Their processor time begins when this is first asked, so a busy machine changes nothing.
     pub(super) fn more(&self) -> bool {
         self.tell();
-        let began = self.explained.get().unwrap_or_else(Instant::now);
+        let now = used();
+        let began = self.explained.get().unwrap_or(now);
         self.explained.set(Some(began));
-        began.elapsed() < self.explain
+        now.saturating_sub(began) < self.explain
     }
 }
 

@@ -213,6 +213,26 @@ impl<'k> Slices<'k> {
         Some(words)
     }
 
+    /// Whether neither the number of a thread nor data decides how often a place is reached.
+    pub(crate) fn is_level(&self, pc: usize) -> bool {
+        let (mut seen, mut work) = (BTreeSet::new(), self.deciding[pc].clone());
+        while let Some(branch) = work.pop() {
+            let statement = &self.kernel.body[branch];
+            let reads = self.effects[branch].1.iter().copied().chain(statement.guard.map(|g| g.reg));
+            let varies = |d: Depends| d.thread || d.is_data() || d.phase;
+            if reads.map(|reg| self.of(branch, reg)).any(varies) {
+                return false;
+            }
+            work.extend(self.deciding[branch].iter().filter(|b| seen.insert(**b)));
+        }
+        true
+    }
+
+    /// Whether a statement loads from memory.
+    pub(crate) fn is_load(&self, pc: usize) -> bool {
+        loads(&self.kernel.body[pc])
+    }
+
     /// The places whose write of a register is the last one on some way to a place.
     pub(crate) fn reaching(&self, pc: usize, reg: Reg) -> Vec<usize> {
         match self.written.get(&reg).map(Vec::as_slice) {

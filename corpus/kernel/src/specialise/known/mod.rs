@@ -4,7 +4,7 @@
 pub(crate) mod alu;
 pub(crate) mod arms;
 pub(super) mod classes;
-pub(super) mod depends;
+pub(crate) mod depends;
 pub(crate) mod equal;
 pub(crate) mod flow;
 pub(super) mod heap;

@@ -1,0 +1,231 @@
+//! Advice for kernels: a barrier that is missing goes into the kernel, at a line that all threads run.
+
+use anyhow::Result;
+use moire_cat::{Model, Variants};
+use moire_explore::Limits;
+use moire_explore::judge::{Judgement, Questions, judge};
+use moire_explore::search::Sample;
+use moire_verdict::answer::Answer;
+use moire_verdict::asked::Asked;
+use moire_verdict::input::{File, Source};
+use moire_verdict::judging::Judge;
+use moire_verdict::kernel::Wanted;
+use moire_verdict::question::{Host, Library, Question};
+use std::cell::Cell;
+use std::path::Path;
+
+/// Explanations that ask for time this often get no more.
+const ASKED: u32 = 2_000;
+
+struct Here(Cell<u32>);
+
+impl Host for Here {
+    fn judge(
+        &self,
+        source: &Source,
+        (_, model): (&str, &Model),
+        limits: &Limits,
+        questions: Questions,
+        _: bool,
+    ) -> Result<(Judgement, Option<Sample>)> {
+        Ok((judge(&source.program, model, limits, questions), None))
+    }
+
+    fn more(&self) -> bool {
+        self.0.set(self.0.get() + 1);
+        self.0.get() < ASKED
+    }
+
+    fn doubt(&self, _: bool) {}
+
+    fn forget(&self) {}
+}
+
+fn load(name: &str, switches: &Variants) -> Result<Model> {
+    Ok(moire_models::load(name, switches)?)
+}
+
+fn beside(_: &Path) -> Option<String> {
+    None
+}
+
+fn judged(text: &str) -> Answer {
+    let limits = Limits { checks: 2_000, ..Limits::default() };
+    let question = Question { limits, ..Question::default() };
+    let file = File::new(Path::new("k.ptx"), "k.ptx", text.as_bytes().to_vec(), None);
+    let asked = Asked::new(&question, "ptx", true, Library { load, beside }).expect("the model loads");
+    let host = Here(Cell::new(0));
+    Judge { question: &question, launch: Wanted::default(), asked: &asked, host: &host }.file(&file)
+}
+
+/// The lines that the patch of a kernel adds, and the kernel with them.
+fn patched(text: &str) -> (Vec<String>, String) {
+    let answer = judged(text);
+    let advice = answer.parts[0].advice.as_ref().expect("there is something wrong");
+    let patch = advice.patch.as_ref().unwrap_or_else(|| panic!("{advice:?}"));
+    let new = patch.lines().skip(2).filter_map(|l| l.strip_prefix('+')).map(str::to_owned).collect();
+    let old: Vec<&str> = text.lines().collect();
+    let (mut out, mut at) = (Vec::new(), 0);
+    for line in patch.lines().skip(2) {
+        if let Some(range) = line.strip_prefix("@@ -") {
+            let start: usize = range.split([',', ' ']).next().and_then(|n| n.parse().ok()).expect("a line");
+            out.extend(&old[at..start - 1]);
+            at = start - 1;
+        } else if let Some(new) = line.strip_prefix('+') {
+            out.push(new);
+        } else {
+            out.extend(line.starts_with(' ').then_some(old[at]));
+            at += 1;
+        }
+    }
+    out.extend(&old[at..]);
+    (new, out.join("\n") + "\n")
+}
+
+/// Each thread writes a word, and reads the word of the mirrored thread.
+const MIRROR: &str = "\
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry mirror(.param .u64 out)
+.reqntid 256
+{
+    .reg .b32 %r<6>;
+    .reg .b64 %rd<3>;
+    .shared .align 4 .b8 buf[1024];
+    ld.param.u64 %rd0, [out];
+    mov.u32 %r0, %tid.x;
+    shl.b32 %r1, %r0, 2;
+    mov.u32 %r2, buf;
+    add.s32 %r3, %r2, %r1;
+    st.shared.u32 [%r3], %r0;
+    xor.b32 %r4, %r1, 1020;
+    add.s32 %r4, %r2, %r4;
+    ld.shared.u32 %r5, [%r4];
+    mul.wide.u32 %rd1, %r0, 4;
+    add.s64 %rd2, %rd0, %rd1;
+    st.global.u32 [%rd2], %r5;
+    ret;
+}
+";
+
+#[test]
+fn a_missing_barrier_of_many_warps_is_one_of_the_cta() {
+    let (new, fixed) = patched(MIRROR);
+    assert_eq!(new.iter().map(|l| l.trim()).collect::<Vec<_>>(), ["bar.sync 0;"]);
+    let at = |word: &str| fixed.find(word).expect("it is there");
+    assert!(at("st.shared") < at("bar.sync") && at("bar.sync") < at("ld.shared"), "{fixed}");
+    assert_eq!(judged(&fixed).verdicts.words(), ["clean"], "{fixed}");
+}
+
+/// A sum of 64 words by a tree, without the barrier of the loop.
+const TREE: &str = "\
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry tree(.param .u64 out)
+.reqntid 64
+{
+    .reg .pred %p<4>;
+    .reg .b32 %r<12>;
+    .reg .b64 %rd<3>;
+    .shared .align 4 .b8 buf[256];
+    ld.param.u64 %rd0, [out];
+    mov.u32 %r0, %tid.x;
+    shl.b32 %r1, %r0, 2;
+    mov.u32 %r2, buf;
+    add.s32 %r3, %r2, %r1;
+    st.shared.u32 [%r3], %r0;
+    bar.sync 0;
+    mov.b32 %r4, 32;
+LOOP:
+    setp.ge.u32 %p0, %r0, %r4;
+    @%p0 bra SKIP;
+    shl.b32 %r5, %r4, 2;
+    add.s32 %r6, %r3, %r5;
+    ld.shared.u32 %r7, [%r6];
+    ld.shared.u32 %r8, [%r3];
+    add.s32 %r9, %r7, %r8;
+    st.shared.u32 [%r3], %r9;
+SKIP:
+    shr.u32 %r4, %r4, 1;
+    setp.ne.u32 %p1, %r4, 0;
+    @%p1 bra LOOP;
+    setp.ne.u32 %p2, %r0, 0;
+    @%p2 bra END;
+    ld.shared.u32 %r10, [%r3];
+    st.global.u32 [%rd0], %r10;
+END:
+    ret;
+}
+";
+
+#[test]
+fn no_barrier_stands_in_the_branch_of_a_tree() {
+    let (_, fixed) = patched(TREE);
+    let at = |word: &str| fixed.find(word).expect("it is there");
+    let barrier = fixed.rfind("bar.sync").expect("it is there");
+    assert!(at("LOOP:") < barrier && barrier < at("bra LOOP"), "{fixed}");
+    assert!(barrier < at("@%p0 bra SKIP") || at("SKIP:") < barrier, "{fixed}");
+    assert_eq!(judged(&fixed).verdicts.words(), ["clean"], "{fixed}");
+}
+
+/// Each thread swaps words with a mirrored one and writes again; then data decides.
+const TWICE: &str = "\
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry twice(.param .u64 in, .param .u64 out)
+.reqntid 64
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<12>;
+    .reg .b64 %rd<4>;
+    .shared .align 4 .b8 buf[256];
+    ld.param.u64 %rd0, [in];
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r0, %tid.x;
+    shl.b32 %r1, %r0, 2;
+    mov.u32 %r2, buf;
+    add.s32 %r3, %r2, %r1;
+    xor.b32 %r4, %r1, 252;
+    add.s32 %r4, %r2, %r4;
+    st.shared.u32 [%r3], %r0;
+    ld.shared.u32 %r5, [%r4];
+    st.shared.u32 [%r3], %r5;
+    ld.global.u32 %r6, [%rd0];
+    setp.ne.u32 %p0, %r6, 0;
+    mul.wide.u32 %rd2, %r0, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    @%p0 bra SKIP;
+    st.global.u32 [%rd3], %r5;
+SKIP:
+    ret;
+}
+";
+
+#[test]
+fn a_kernel_gets_as_many_barriers_as_it_lacks() {
+    let (new, fixed) = patched(TWICE);
+    assert_eq!(new.iter().map(|l| l.trim()).collect::<Vec<_>>(), ["bar.sync 0;", "bar.sync 0;"]);
+    let lines: Vec<&str> = fixed.lines().map(str::trim).collect();
+    let at = |word: &str| lines.iter().position(|l| l.starts_with(word)).expect("it is there");
+    assert_eq!([at("bar.sync") - at("st.shared"), at("ld.shared") - at("st.shared")], [1, 2], "{fixed}");
+    assert_eq!(judged(&fixed).verdicts.words(), ["clean"], "{fixed}");
+}
+
+#[test]
+fn no_barrier_stands_where_data_decides() {
+    // The words meet in a branch that data decides: threads need not all come there.
+    let mut text =
+        TWICE.replace("    st.shared.u32 [%r3], %r5;\n", "").replace("    ld.shared.u32 %r5, [%r4];\n", "");
+    text = text.replace("    st.shared.u32 [%r3], %r0;\n", "");
+    text = text.replace(
+        "    st.global.u32 [%rd3], %r5;\n",
+        "    st.shared.u32 [%r3], %r0;\n    ld.shared.u32 %r5, [%r4];\n",
+    );
+    let answer = judged(&text);
+    assert_eq!(answer.verdicts.words(), ["race"]);
+    let advice = answer.parts[0].advice.as_ref().expect("there is something wrong");
+    assert!(advice.patch.is_none() && advice.none.is_some(), "{advice:?}");
+}
