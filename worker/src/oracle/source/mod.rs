@@ -30,6 +30,7 @@ use super::evidence::{Evidence, Unit};
 use super::models::Models;
 use super::tools::{LIBNVVM, LLVM, MIXING, NVCC, TRITON};
 use super::{CRASH, Oracle, answer, refine, same};
+use crate::direction::Direction;
 use crate::job::{Budget, Claim, EngineReport, Item, Reduced, Side, Source as Origin, Verification};
 use cell::Cell;
 use compiled::{Answers, Called};
@@ -365,12 +366,15 @@ impl Sources {
     /// The claim that a rule is broken, without a witness.
     fn claim(&self, found: &Found, cells: &[Cell]) -> Option<Claim> {
         let judged = &found.verdict.judged;
+        // By the letter such accesses mean nothing, and every compiler makes updates of bytes of them: a matter of reading.
+        let mixed = found.verdict.class == [blame::MIXED];
+        let direction = if mixed { Direction::Difference } else { judged.direction()? };
         let names = cells.iter().map(ToString::to_string);
         let sides: Vec<String> =
             [judge::SOURCE.to_owned()].into_iter().chain(names).chain([judge::PTX.to_owned()]).collect();
         Some(Claim {
             oracle: self.about.name.into(),
-            direction: judged.direction()?,
+            direction,
             models: sides.iter().map(|s| Side::of(s)).collect(),
             verdict: judged.word().into(),
             program: written(&found.source, cells, &found.ptx),
