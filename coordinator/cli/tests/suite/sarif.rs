@@ -33,7 +33,7 @@ fn check(files: &[(&str, &str)], words: &[&str]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     files.iter().for_each(|(name, text)| std::fs::write(folder.path().join(name), text).unwrap());
     let out = moire(folder.path(), &[&["check", "--format", "sarif"], words].concat());
-    let text = String::from_utf8(out.stdout).unwrap();
+    let text = String::from_utf8_lossy(&out.stdout);
     assert!(!text.contains(&*folder.path().to_string_lossy()), "no path of this machine: {text}");
     let document = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}{out:?}"));
     valid(&document);
@@ -132,7 +132,7 @@ fn a_race_has_both_accesses_and_the_execution() {
     assert!(text.contains("; mend: add `fence.release.gpu`"), "{text}");
     let flows = list(&race["codeFlows"][0], "threadFlows");
     let named: Vec<&str> = flows.iter().map(|f| f["id"].as_str().unwrap()).collect();
-    assert_eq!((named, &flows[0]["initialState"]["data"]["text"]), (vec!["P0", "P1"], &"0".into()));
+    assert_eq!(named, ["P0", "P1"]);
     let mut steps: Vec<(u64, u64, bool)> = Vec::new();
     for step in flows.iter().flat_map(|f| list(f, "locations")) {
         let order = step["executionOrder"].as_u64().unwrap();
