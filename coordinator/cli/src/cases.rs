@@ -61,8 +61,7 @@ fn status(case: &Case) -> TestCaseStatus {
 
 fn document(command: &str, cases: &[Case]) -> serde_json::Value {
     let text = format!("a case of `moire {command}` failed, or has no answer");
-    let said = json!({"text": text, "markdown": text});
-    let rule = json!({"id": command, "shortDescription": {"text": text}, "fullDescription": {"text": text}, "help": said});
+    let rule = sarif::rule(command, &text, "The result says what was expected, or why there is no answer.");
     let wrong = cases.iter().filter(|c| c.end != End::Passed);
     let results = wrong.map(|c| {
         let level = if c.end == End::Failed { "error" } else { "warning" };

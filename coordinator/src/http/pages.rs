@@ -143,7 +143,10 @@ struct Overview {
 
 /// Formats a rate: `12.5`, or `-` if it is not known yet.
 fn number(rate: Option<f64>) -> String {
-    rate.map_or_else(|| "-".to_owned(), |r| if r < 100.0 { format!("{r:.1}") } else { format!("{r:.0}") })
+    rate.map_or_else(
+        || "-".to_owned(),
+        |r| if r < 100.0 { format!("{r:.1}") } else { crate::grouped(format!("{r:.0}")) },
+    )
 }
 
 async fn overview(State(pages): State<Pages>) -> Result<Html<String>, Error> {

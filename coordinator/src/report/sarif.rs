@@ -18,17 +18,14 @@ pub fn document(rules: &[Value], results: &[Value]) -> Value {
     })
 }
 
-/// Makes a result about a file. Lines and columns start with 1; 0 leaves them out.
-pub fn result(rule: &str, level: &str, text: &str, file: &str, line: u32, column: usize) -> Value {
-    let mut place = json!({"artifactLocation": {"uri": file.replace('\\', "/")}});
-    if line > 0 {
-        place["region"] = json!({"startLine": line});
-        if column > 0 {
-            place["region"]["startColumn"] = column.into();
-        }
-    }
-    json!({"ruleId": rule, "level": level, "message": {"text": text}, "locations": [{"physicalLocation": place}]})
+/// Makes the descriptor of a rule without a page of its own.
+pub fn rule(id: &str, title: &str, help: &str) -> Value {
+    json!({"id": id, "shortDescription": {"text": title}, "fullDescription": {"text": title},
+        "help": {"text": help, "markdown": help}})
 }
+
+/// What to do with a finding.
+const HELP: &str = "The line `moire replay ..` of the result runs it again without a store; `moire findings show ID` shows it in full.";
 
 /// Makes the report of a night: a rule for each oracle and direction, a result for each finding with its change since
 /// the last report, and a result for each score that fails the night. If findings are left out, the properties of the
@@ -40,12 +37,14 @@ pub(super) fn night(night: &Night, table: &Table, rows: &[Row<'_>]) -> Value {
             format!("{oracle}/{direction}"),
             format!("the rule of the oracle {oracle} ({direction}) is broken"),
         );
-        rules.insert(id.clone(), json!({"id": id, "shortDescription": {"text": text}}));
+        let help = format!("Two descriptions that should agree do not. {HELP}");
+        rules.insert(id.clone(), rule(&id, &text, &help));
     }
     let mut results: Vec<Value> = rows.iter().map(finding).collect();
     for score in night.scores.iter().filter(|s| s.grade == super::Grade::Alarm) {
         let id = format!("score/{}", score.name);
-        rules.insert(id.clone(), json!({"id": id, "shortDescription": {"text": "planted bugs are missed"}}));
+        let help = "Bugs are planted in engines and protocols, and a campaign of this length finds them. Real ones may be missed, too.";
+        rules.insert(id.clone(), rule(&id, "planted bugs are missed", help));
         results.push(json!({"ruleId": id, "level": "error", "message": {"text": score.says}}));
     }
     let mut document = document(&rules.into_values().collect::<Vec<_>>(), &results);

@@ -13,6 +13,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The rule of most races.
+pub const PLAIN: &str = "uniform-race";
+
 /// What is decided about a problem.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -66,6 +69,11 @@ impl Problem {
     /// Whether it fails. With `strict`, what is wrong by the letter only counts.
     pub fn fails(&self, strict: bool) -> bool {
         self.counts(strict) && matches!(self.standing, Standing::Open | Standing::Expired(_))
+    }
+
+    /// What readers call it: the rule, or the verdict where the rule says no more.
+    pub fn name(&self) -> &str {
+        if self.rule == PLAIN { self.verdict } else { &self.rule }
     }
 
     /// Whether it would fail if nothing were decided about it.

@@ -11,7 +11,7 @@ use moire_console::streams::StreamName;
 use moire_console::time::duration;
 use moire_console::{claim, ending, exit};
 use moire_coordinator::report::{DIFFERENCE, Grade};
-use moire_coordinator::{judged, many};
+use moire_coordinator::{grouped, judged, many};
 use moire_corpus::Finding;
 use moire_generate::Profile;
 use moire_worker::job::Engine;
@@ -257,10 +257,10 @@ fn line(totals: &Totals) -> String {
         n => format!(", claims of {} open", many(n, "program")),
     };
     format!(
-        "{}, {:.0}/s, {:.0} executions/s, {}{open}",
+        "{}, {}/s, {} executions/s, {}{open}",
         many(programs, "program"),
-        per_second(programs),
-        per_second(executions),
+        grouped(format!("{:.0}", per_second(programs))),
+        grouped(format!("{:.0}", per_second(executions))),
         many(totals.status.findings, "finding"),
     )
 }

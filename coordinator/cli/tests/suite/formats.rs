@@ -74,9 +74,9 @@ fn results_have_four_formats() {
         "--model",
         "ptx-7.5",
         "--model",
-        "ptx",
+        "any",
         "--programs",
-        "150",
+        "60",
         "--store",
         "store",
     ];

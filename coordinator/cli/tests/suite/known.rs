@@ -47,7 +47,7 @@ fn what_the_baseline_has_does_not_fail() {
     let again = check(here.path(), &known);
     assert_eq!(again.code, Some(0), "{}{}", again.out, again.err);
     assert!(
-        again.out.starts_with("m.litmus: race\n  known: the baseline has uniform-race at lines 6, 14\n"),
+        again.out.starts_with("m.litmus: race\n  known: the baseline has race at lines 6, 14\n"),
         "{}",
         again.out
     );
@@ -70,7 +70,7 @@ fn what_the_baseline_has_does_not_fail() {
     )
     .unwrap();
     let gone = check(here.path(), &known);
-    let said = "m.litmus: uniform-race at lines 6, 14 of the baseline is gone";
+    let said = "m.litmus: race at lines 6, 14 of the baseline is gone";
     assert!(gone.code == Some(0) && gone.err.contains(said), "{}{}", gone.out, gone.err);
     std::fs::write(here.path().join("known.json"), "no json\n").unwrap();
     let bad = check(here.path(), &known);
@@ -84,9 +84,8 @@ fn a_suppression_has_a_reason_an_owner_and_an_end() {
     let here = folder(&[("m.litmus", &with(&comment))]);
     let ran = check(here.path(), &["m.litmus"]);
     assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
-    let said = format!(
-        "  suppressed: uniform-race at lines 7, 15, by ann until {until}: old bytes will do (m.litmus:6)\n"
-    );
+    let said =
+        format!("  suppressed: race at lines 7, 15, by ann until {until}: old bytes will do (m.litmus:6)\n");
     assert!(ran.out.starts_with("m.litmus: race\n") && ran.out.contains(&said), "{}", ran.out);
     let sarif = check(here.path(), &["m.litmus", "--format", "sarif"]);
     let sarif: Value = serde_json::from_str(&sarif.out).unwrap();

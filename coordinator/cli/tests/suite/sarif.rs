@@ -20,7 +20,7 @@ const WORDS: usize = 1_024;
 const RACE: &str = include_str!("../../../../deploy/examples/message.litmus");
 const HANG: &str =
     "moire \"h\"\nP0 (gpu 0, cta 0) {\n  bar.sync 1, 64;\n}\nP1 (gpu 0, cta 0) {\n  bar.arrive 2, 64;\n}\n";
-const WRONG: &str = "moire \"c\"\n.global .b32 x;\nP0 (gpu 0, cta 0) {\n  ld.relaxed.gpu.u32 r0, [x];\n}\nexists never (P0:r0 == 7)\n";
+const WRONG: &str = "moire \"c\"\n.global .b32 x;\nP0 (gpu 0, cta 0) {\n  ld.relaxed.gpu.u32 r0, [x];\n}\n~exists (P0:r0 == 0)\n";
 const MODULE: &str = ".version 8.7\n.target sm_90a\n.address_size 64\n.file 1 \"handover.py\"\n.file 2 \"/usr/include/far.h\"\n\n\
     .visible .entry handover()\n.reqntid 64\n{\n.reg .pred %p<2>;\n.reg .b32 %r<4>;\n.shared .align 4 .b32 word;\n\
     mov.u32 %r0, %tid.x;\nsetp.ne.u32 %p0, %r0, 0;\nsetp.ne.u32 %p1, %r0, 32;\n.loc 1 2 5\n\
@@ -33,7 +33,7 @@ fn check(files: &[(&str, &str)], words: &[&str]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     files.iter().for_each(|(name, text)| std::fs::write(folder.path().join(name), text).unwrap());
     let out = moire(folder.path(), &[&["check", "--format", "sarif"], words].concat());
-    let text = String::from_utf8(out.stdout).unwrap();
+    let text = String::from_utf8_lossy(&out.stdout);
     assert!(!text.contains(&*folder.path().to_string_lossy()), "no path of this machine: {text}");
     let document = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}"));
     valid(&document);
@@ -132,7 +132,7 @@ fn a_race_has_both_accesses_and_the_execution() {
     assert!(text.contains("; mend: add `fence.release.gpu`"), "{text}");
     let flows = list(&race["codeFlows"][0], "threadFlows");
     let named: Vec<&str> = flows.iter().map(|f| f["id"].as_str().unwrap()).collect();
-    assert_eq!((named, &flows[0]["initialState"]["data"]["text"]), (vec!["P0", "P1"], &"0".into()));
+    assert_eq!(named, ["P0", "P1"]);
     let mut steps: Vec<(u64, u64, bool)> = Vec::new();
     for step in flows.iter().flat_map(|f| list(f, "locations")) {
         let order = step["executionOrder"].as_u64().unwrap();
@@ -153,7 +153,8 @@ fn a_hang_has_its_waits_and_a_condition_its_execution() {
     assert!(waits.starts_with("P0 waits for the barrier"), "{waits}");
     assert!(!list(hang, "codeFlows").is_empty(), "{hang:#}");
     let condition = result(&document, "condition");
-    assert_eq!(condition["message"]["text"], "the condition `never` does not hold");
+    assert_eq!(condition["message"]["text"], "the condition of the text is not as stated");
+    assert!(!list(condition, "codeFlows").is_empty(), "{condition:#}");
     assert_eq!(result(&document, "unread")["level"], "error");
 }
 

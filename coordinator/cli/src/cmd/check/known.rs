@@ -29,7 +29,7 @@ use crate::days;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use moire_console::{bounded, exit};
 use moire_verdict::answer::Answer;
-use moire_verdict::problem::{Problem, Standing, Suppressed};
+use moire_verdict::problem::{PLAIN, Problem, Standing, Suppressed};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -193,7 +193,9 @@ fn read(root: &Root, path: &Path) -> Result<BTreeMap<String, BTreeMap<String, St
         let name = root.below(file).unwrap_or_else(|| file.to_owned()) + &kernel(answer["kernel"].as_str());
         let own = out.entry(name).or_default();
         for problem in answer["problems"].as_array().with_context(what)? {
-            let (rule, lines) = (problem["rule"].as_str().unwrap_or_default(), problem["lines"].to_string());
+            let word = |key: &str| problem[key].as_str().unwrap_or_default();
+            let rule = if word("rule") == PLAIN { word("verdict") } else { word("rule") };
+            let lines = problem["lines"].to_string().replace(',', ", ");
             let at = if lines == "[]" {
                 String::new()
             } else {

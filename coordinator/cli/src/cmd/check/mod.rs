@@ -37,7 +37,6 @@ use moire_verdict::answer::Answer;
 use moire_verdict::asked::Asked;
 use moire_verdict::judging::Judge;
 use moire_verdict::kernel::{self, Kernel};
-use moire_verdict::mending::Advice;
 use moire_verdict::proof;
 use moire_verdict::question::{Library, Question};
 use moire_verdict::verdicts::Verdicts;
@@ -122,23 +121,6 @@ fn models<'t>(
         }
     }
     Ok(models)
-}
-
-/// Says how many tasks an interrupt left, and the exit code of that.
-fn interrupted(left: usize) -> Option<u8> {
-    let left = Some(left).filter(|left| *left > 0)?;
-    eprintln!("interrupted: {} not judged", moire_coordinator::many(left, "file or kernel"));
-    Some(exit::INCOMPLETE)
-}
-
-/// Says why there is no patch.
-fn unpatched(answer: &Answer) {
-    let why = match answer.parts.iter().find_map(|part| part.advice.as_ref()) {
-        None => "nothing that edits of the synchronisation could mend was found".to_owned(),
-        Some(Advice { none: Some(why), .. }) => why.clone(),
-        Some(mended) => format!("the edits cannot be written into this text: {}", mended.edits.join("; ")),
-    };
-    eprintln!("{}: no patch: {why}", answer.file);
 }
 
 /// Answers tasks on so many threads, and takes the answers in the order of the tasks. None is begun after an interrupt.

@@ -6,12 +6,13 @@
 use super::args::Check;
 use super::files::Task;
 use super::known::Known;
-use super::{interrupted, junit, sarif, text, unpatched, witness};
+use super::{junit, sarif, text, witness};
 use anyhow::{Context, Result};
 use moire_console::exit;
 use moire_console::output::Format;
 use moire_coordinator::clock::unix_ms;
 use moire_verdict::answer::Answer;
+use moire_verdict::mending::Advice;
 
 pub(super) struct Output<'a> {
     args: &'a Check,
@@ -115,4 +116,21 @@ impl<'a> Output<'a> {
             Format::Junit => junit::junit(&self.kept, self.args.strict)?,
         })
     }
+}
+
+/// Says how many tasks an interrupt left, and the exit code of that.
+fn interrupted(left: usize) -> Option<u8> {
+    let left = Some(left).filter(|left| *left > 0)?;
+    eprintln!("interrupted: {} not judged", moire_coordinator::many(left, "file or kernel"));
+    Some(exit::INCOMPLETE)
+}
+
+/// Says why there is no patch.
+fn unpatched(answer: &Answer) {
+    let why = match answer.parts.iter().find_map(|part| part.advice.as_ref()) {
+        None => "nothing that edits of the synchronisation could mend was found".to_owned(),
+        Some(Advice { none: Some(why), .. }) => why.clone(),
+        Some(mended) => format!("the edits cannot be written into this text: {}", mended.edits.join("; ")),
+    };
+    eprintln!("{}: no patch: {why}", answer.file);
 }

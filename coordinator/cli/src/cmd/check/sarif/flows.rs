@@ -8,7 +8,7 @@ use moire_verdict::answer::{Answer, Part};
 use moire_verdict::execution::Execution;
 use moire_verdict::finding::Finding;
 use moire_verdict::problem::Problem;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The execution that shows a problem, if it is kept and not too long.
 pub(super) fn flow(
@@ -35,7 +35,10 @@ pub(super) fn flow(
         (!steps.is_empty()).then(|| json!({"id": thread, "locations": steps}))
     };
     let mut flows: Vec<Value> = part.threads.iter().filter_map(thread).collect();
-    flows.first_mut()?["initialState"] = initial(execution);
+    let first = initial(execution);
+    if !first.is_empty() {
+        flows.first_mut()?["initialState"] = Value::Object(first);
+    }
     Some(json!({"message": {"text": "an execution that shows it"}, "threadFlows": flows}))
 }
 
@@ -75,8 +78,8 @@ fn step(root: &Root, answer: &Answer, picture: &Picture<'_>, e: usize, at: usize
 }
 
 /// The values of memory before.
-fn initial(execution: &Execution) -> Value {
+fn initial(execution: &Execution) -> Map<String, Value> {
     let first = execution.events.iter().filter(|e| e.thread.is_none());
     let named = first.filter_map(|e| Some((e.location.clone()?, json!({"text": e.value?.to_string()}))));
-    Value::Object(named.take(LOCATIONS).collect())
+    named.take(LOCATIONS).collect()
 }

@@ -7,14 +7,13 @@ use moire_verdict::problem::Problem;
 use moire_verdict::told;
 use serde_json::{Value, json};
 
-/// The rule of most races, which readers know by its verdict.
-const PLAIN: &str = "uniform-race";
-
 /// The name of the rule of a problem: its own if it is explained, else that of the verdict.
 pub(super) fn id(problem: &Problem) -> &str {
-    let own = told::rule(&problem.rule).filter(|told| told.name != PLAIN);
-    own.filter(|_| !problem.letter)
-        .map_or(if problem.letter { "contested" } else { problem.verdict }, |told| told.name)
+    match told::rule(problem.name()) {
+        _ if problem.letter => "contested",
+        Some(told) => told.name,
+        None => problem.verdict,
+    }
 }
 
 /// The descriptor of a rule.

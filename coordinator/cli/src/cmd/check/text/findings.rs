@@ -5,6 +5,7 @@ use moire_cat::LETTER;
 use moire_verdict::answer::{Answer, Part};
 use moire_verdict::finding::{Finding, Place};
 use moire_verdict::mending::{Advice, Redundant};
+use moire_verdict::problem::PLAIN;
 use moire_verdict::readings::{Profile, Unwritten};
 use moire_verdict::told;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,9 +16,6 @@ const LISTED: usize = 12;
 const REMOVED: usize = 40;
 /// Characters of a source line that are shown.
 const SHOWN: usize = 100;
-
-/// The rule of most races.
-const PLAIN: &str = "uniform-race";
 
 /// What a rule, or a hang, is called in a sentence.
 pub(in crate::cmd::check) fn title(rule: &str) -> &str {

@@ -55,7 +55,7 @@ fn standings(answer: &Answer) -> String {
     let mut out = String::new();
     for problem in &answer.problems {
         let at = if problem.lines.is_empty() { "" } else { " at lines " };
-        let what = format!("{}{at}{}", problem.rule, findings::joined(&problem.lines, ", "));
+        let what = format!("{}{at}{}", problem.name(), findings::joined(&problem.lines, ", "));
         let said = |s: &Suppressed| format!("{}: {} ({})", s.until, s.reason, s.place);
         match &problem.standing {
             Standing::Open => {}
