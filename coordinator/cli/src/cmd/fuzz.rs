@@ -372,7 +372,7 @@ fn findings(totals: &Totals, listed: bool) -> String {
         all.retain(|f| f.rule != DIFFERENCE);
         if differences > 0 {
             out.push_str(
-                "  differences between versions of a model are not mistakes: `moire findings list` has them\n",
+                "  differences between models and between readings are not mistakes: `moire findings list` has them\n",
             );
         }
     }
