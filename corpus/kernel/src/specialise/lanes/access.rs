@@ -4,7 +4,8 @@
 //! conflict if they touch a byte, one writes, not both are strong, and no meeting (`course`) lies between them.
 //!
 //! An asynchronous access is over when its mbarrier says so, and who waits for that knows it (`order`). What conflicts with
-//! it here is what comes before it: one lane issues it, and other lanes may not have done yet what stands before it.
+//! it here is what comes before it: one lane issues it, and other lanes may not have done yet what stands before it. A small copy
+//! is over for other lanes only behind the wait of its lane (`flight`).
 //!
 //! Stores of which lanes write the same (`Alike`) conflict with everything but themselves. If what they write is not known, and
 //! a path leads back to them, they conflict with themselves, too.
@@ -13,6 +14,7 @@
 //! that several lanes issue together, or a copy of a tensor map, counts as one by the first of them.
 
 use super::course::Course;
+use super::flight::{self, Flights};
 use super::part::by_the_warp;
 use crate::specialise::item::{Alike, Item, Placed};
 use crate::specialise::residual::apart::uses;
@@ -44,7 +46,7 @@ pub(super) fn accesses(items: &[Placed], course: &Course) -> Vec<(usize, Access)
     let mut out: Vec<(usize, Access)> = items.iter().enumerate().flat_map(of).collect();
     let written: BTreeSet<Mem> = out.iter().filter(|a| a.1.write).map(|a| a.1.mem).collect();
     out.retain(|a| written.contains(&a.1.mem));
-    let anywhere = conflicts(&out, u32::MAX, course, &vec![0; items.len()]);
+    let anywhere = conflicts(&out, u32::MAX, course, (&Flights::new(), &vec![0; items.len()]));
     let inside = |a: &Access| {
         let from = anywhere.partition_point(|c| (c.mem, c.end) <= (a.mem, a.start));
         anywhere.get(from).is_some_and(|c| c.mem == a.mem && c.start < a.end)
@@ -119,14 +121,16 @@ pub(super) fn conflicts(
     all: &[(usize, Access)],
     lanes: u32,
     course: &Course,
-    stretches: &[usize],
+    (flights, stretches): (&Flights, &[usize]),
 ) -> Vec<Cell> {
     let mut seen: BTreeMap<(usize, Access), (usize, usize)> = BTreeMap::new();
     let mut items = BTreeSet::new();
     for (item, access) in all.iter().filter(|a| a.1.lanes & lanes != 0) {
         let alike = access.alike.clone().filter(|store| holds(store, *item, course, stretches));
         let access = Access { lanes: access.lanes & lanes, alike, ..access.clone() };
-        seen.entry((stretches[*item], access)).or_insert((*item, *item)).1 = *item;
+        for stretch in flight::stretches(flights, *item, stretches) {
+            seen.entry((stretch, access.clone())).or_insert((*item, *item)).1 = *item;
+        }
         items.insert(*item);
     }
     let turning = course.turning(stretches, &items);

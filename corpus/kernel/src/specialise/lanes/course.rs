@@ -30,6 +30,11 @@ impl Course {
         Course { next, before }
     }
 
+    /// The items that may follow one.
+    pub(super) fn next(&self, at: usize) -> &[usize] {
+        &self.next[at]
+    }
+
     /// For each item the lanes of all items on the paths to it from the last meetings, or from it to the next ones: `of`
     /// has the lanes of each item, and `meetings` those that meet there.
     pub(super) fn near(&self, of: &[u32], forward: bool, meetings: &[u32]) -> Vec<u32> {

@@ -5,6 +5,7 @@
 //!
 //! - `course`: the paths through the items of a warp, and the meetings that order its lanes;
 //! - `access`: where two lanes touch the same byte with no meeting in between;
+//! - `flight`: how long a small copy is under way for other lanes;
 //! - `order`: whether what only some lanes release or acquire can stand in one order of all;
 //! - `answer`: where lanes that ask together rely on one answer;
 //! - `late`: where a lane may be late for a wait that another has passed;
@@ -23,6 +24,7 @@
 mod access;
 mod answer;
 mod course;
+mod flight;
 mod late;
 mod order;
 mod part;
@@ -80,6 +82,7 @@ pub(super) fn strands(
 ) -> Result<Vec<Strand>, Refusal> {
     let (mut out, mut apart) = (Vec::new(), 0);
     for (warp, (here, items, late)) in warps.iter().enumerate() {
+        flight::met(items, here.lanes)?;
         let parts = parts::parts(items, late, here.lanes, contested);
         if let [one] = parts.as_slice()
             && one.cells.is_empty()

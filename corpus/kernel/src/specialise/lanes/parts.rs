@@ -6,6 +6,7 @@
 
 use super::access::{Access, Cell, accesses, conflicts, holds};
 use super::course::{Course, meetings};
+use super::flight::{Flights, flights};
 use super::late::elsewhere;
 use super::order::Order;
 use crate::specialise::item::{Item, Late, Placed};
@@ -19,6 +20,8 @@ pub(super) struct Together {
     pub(super) cells: Vec<Cell>,
     /// The stretch of each item.
     pub(super) stretches: Vec<usize>,
+    /// Where small copies are under way.
+    pub(super) flights: Flights,
     /// The stores in which lanes write the same.
     pub(super) alike: BTreeSet<usize>,
 }
@@ -30,6 +33,7 @@ struct Warp<'w> {
     course: Course,
     order: Order<'w>,
     accesses: Vec<(usize, Access)>,
+    flights: Flights,
 }
 
 impl Warp<'_> {
@@ -45,9 +49,9 @@ impl Warp<'_> {
         let late = self.late.iter().any(|l| l.parts(lanes)) || self.waits(lanes);
         (!late && shared()).then(|| {
             let stretches = self.course.stretches(&meetings);
-            let cells = conflicts(&self.accesses, lanes, &self.course, &stretches);
+            let cells = conflicts(&self.accesses, lanes, &self.course, (&self.flights, &stretches));
             let alike = alike(self.items, &self.course, &stretches);
-            Together { lanes, cells, stretches, alike }
+            Together { lanes, cells, stretches, flights: self.flights.clone(), alike }
         })
     }
 
@@ -74,8 +78,8 @@ pub(super) fn parts(
     contested: &dyn Fn(&Touch) -> bool,
 ) -> Vec<Together> {
     let (course, order) = (Course::new(items), Order::new(items, contested));
-    let accesses = accesses(items, &course);
-    let warp = Warp { items, late, course, order, accesses };
+    let (accesses, flights) = (accesses(items, &course), flights(items, &course));
+    let warp = Warp { items, late, course, order, accesses, flights };
     if let Some(one) = warp.quiet(lanes) {
         return vec![one];
     }

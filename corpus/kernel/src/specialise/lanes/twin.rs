@@ -15,6 +15,7 @@
 //!
 //! What the part does to others is done by the rest. The twin has only the synchronisation of the part, and these places.
 
+use super::flight;
 use super::part::by_the_warp;
 use super::parts::Together;
 use crate::specialise::item::{Alike, Item, Manner, Placed};
@@ -117,9 +118,10 @@ impl Arena<'_> {
     ) -> Option<Touch> {
         let mut places = Vec::new();
         let (copies, all) = (self.copies(store, half), 2 * self.alike.len() as u64 + 1);
+        let stretches = flight::stretches(&self.part.flights, n, &self.part.stretches);
         for (start, end, by) in touch.by_lanes(by) {
             for (number, cell) in (0u64..).zip(&self.part.cells) {
-                let here = cell.stretch == self.part.stretches[n] && cell.mem == touch.mem;
+                let here = stretches.contains(&cell.stretch) && cell.mem == touch.mem;
                 if here && cell.start < end && start < cell.end {
                     let touches =
                         |m: &usize| if half == Half::Twin { by >> m & 1 == 1 } else { by & !(1 << m) != 0 };
