@@ -6,6 +6,7 @@
 use crate::ptx::{Kernel, What};
 use crate::specialise::known::depends::Slices;
 use crate::specialise::known::flow::{stores, successors};
+use moire_program::ir::{BarKind, Op};
 use moire_program::registers::only_registers;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -50,8 +51,8 @@ impl<'k> Meetings<'k> {
         self.has(line) && self.of(line).iter().all(|pc| self.slices.is_level(*pc + 1))
     }
 
-    /// Lines with a level front that is on each way from line `x` to line `y`: the next behind `x` first. Of places with no access
-    /// between them only the first.
+    /// Lines with a level front that is on each way from line `x` to line `y` without a barrier of all threads: the next behind `x`
+    /// first. Of places with no access between them only the first.
     pub fn between(&self, x: u32, y: u32) -> Vec<u32> {
         let (from, to) = (self.of(x), self.of(y));
         let comes = |ways: &[usize]| to.iter().any(|pc| ways.contains(pc));
@@ -74,7 +75,8 @@ impl<'k> Meetings<'k> {
         (0..self.kernel.body.len()).filter(|pc| self.kernel.body[*pc].line == line).collect()
     }
 
-    /// What can be run behind these statements without coming to the front of `but`, in the order of the number of steps.
+    /// What can be run behind these statements without coming to a barrier of all threads or to the front of `but`, in the order of the number of
+    /// steps.
     fn reached(&self, from: &BTreeSet<usize>, but: Option<usize>) -> Vec<usize> {
         let mut seen = vec![false; self.kernel.body.len() + 1];
         let mut out: Vec<usize> = Vec::new();
@@ -84,11 +86,18 @@ impl<'k> Meetings<'k> {
                 continue;
             }
             out.push(pc);
-            if pc < self.kernel.body.len() {
+            if pc < self.kernel.body.len() && !self.is_barrier(pc) {
                 work.extend(successors(self.kernel, pc));
             }
         }
         out
+    }
+
+    /// Whether all threads of the CTA meet at a statement.
+    fn is_barrier(&self, pc: usize) -> bool {
+        let statement = &self.kernel.body[pc];
+        let whole = |op: &Op| matches!(op, Op::Bar { kind: BarKind::Sync, count: None, .. });
+        statement.guard.is_none() && matches!(&statement.what, What::Core(op) if whole(op))
     }
 
     /// Whether a statement accesses nothing that others see, and decides nothing.
@@ -154,5 +163,8 @@ E:
         assert_eq!(meetings.between(17, 15), [19, 13]);
         assert_eq!(meetings.between(17, 22), [19, 22]);
         assert!(meetings.between(22, 17).is_empty() && meetings.between(15, 17).is_empty());
+        // A barrier that is there is enough.
+        let module = parse(&TEXT.replace("S:\n", "S: bar.sync 0;\n")).expect("the module is legal");
+        assert!(Meetings::new(&module.kernels[0]).between(17, 15).is_empty());
     }
 }

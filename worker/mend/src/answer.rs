@@ -78,6 +78,8 @@ pub enum Why {
     Budget,
     /// The module was wrong with the edits as it was read again.
     Again,
+    /// The edits name memory or registers of one launch.
+    Named,
     /// Lanes of a warp are taken to move together, so that what orders them would look redundant.
     Lanes,
 }
@@ -90,6 +92,7 @@ impl fmt::Display for Why {
             Why::Nothing => "no short edit adds the order that is missing and keeps everything else",
             Why::Budget => "the time or the number of explorations for explanations was spent",
             Why::Again => "the module was not shown to be clean when it was read again with the edits",
+            Why::Named => "an edit mends this launch, but names memory or registers that the module computes",
             Why::Lanes => {
                 "lanes of a warp are taken to move together, so what orders them would look redundant"
             }

@@ -61,14 +61,16 @@ pub(crate) fn put(bench: &Bench<'_>, at: At, behind: bool, what: &Added) -> Step
     sites(bench, at).into_iter().map(one).collect()
 }
 
-/// Handovers from `x` to `y` in this way of meeting: behind what completes the first access already, and behind itself.
+/// Handovers from `x` to `y` in this way of meeting: behind what completes the first access already, behind the commit of its group, and
+/// behind itself.
 pub(crate) fn handovers(bench: &Bench<'_>, x: At, y: At, meeting: Meeting) -> Vec<Vec<Step>> {
-    let complete = completed(&bench.program, x).filter(|at| at.thread != y.thread || at.pc < y.pc);
-    let places = complete.into_iter().chain([x]);
+    let early = |at: &At| at.thread != y.thread || at.pc < y.pc;
+    let complete = completed(&bench.program, x).filter(early);
+    let places = complete.into_iter().chain(grouped(&bench.program, x).filter(early)).chain([x]);
     places.filter_map(|place| handover(bench, (x, place), y, meeting)).collect()
 }
 
-/// The handover that stands behind `place`, where the first access is complete if it is not the access itself.
+/// The handover that stands behind `place`: the first access, the commit of its group, or where it is complete.
 fn handover(bench: &Bench<'_>, (x, place): (At, At), y: At, meeting: Meeting) -> Option<Vec<Step>> {
     let program = &bench.program;
     let first = &program.threads.get(x.thread)?.body.get(x.pc)?.op;
@@ -77,6 +79,8 @@ fn handover(bench: &Bench<'_>, (x, place): (At, At), y: At, meeting: Meeting) ->
     let mut steps: Vec<Step> = Vec::new();
     if place == x {
         steps.extend(completion(first).into_iter().map(plain));
+    } else if grouped(program, x) == Some(place) {
+        steps.extend(completion(first).into_iter().skip(1).map(plain));
     }
     let (own, other) = meeting_steps(bench, place, y, meeting, first)?;
     steps.extend(fences_out(bench, x, y).into_iter().map(plain));
@@ -247,15 +251,21 @@ fn completion(op: &Op) -> Vec<Op> {
     }
 }
 
+/// The commit of the group that an access belongs to.
+fn grouped(program: &Program, x: At) -> Option<At> {
+    let body = &program.threads[x.thread].body;
+    let [commit, _] = completion(&body[x.pc].op).try_into().ok()?;
+    let pc = (x.pc + 1..body.len()).find(|pc| body[*pc].op == commit)?;
+    Some(At { thread: x.thread, pc })
+}
+
 /// Waits for a group that the program commits: in front of the second access, or behind the commit.
 pub(crate) fn waited(bench: &Bench<'_>, x: At, y: At) -> Vec<Vec<Step>> {
-    let body = &bench.program.threads[x.thread].body;
-    let [commit, wait] = completion(&body[x.pc].op).try_into().unwrap_or([Op::Exit, Op::Exit]);
-    let Some(at) = (x.pc + 1..body.len()).find(|pc| body[*pc].op == commit && commit != Op::Exit) else {
-        return Vec::new();
-    };
-    let late = (x.thread == y.thread && at < y.pc).then(|| put(bench, y, false, &Added::Plain(wait.clone())));
-    let early = put(bench, At { thread: x.thread, pc: at }, true, &Added::Plain(wait));
+    let wait = completion(&bench.program.threads[x.thread].body[x.pc].op).pop();
+    let (Some(commit), Some(wait)) = (grouped(&bench.program, x), wait) else { return Vec::new() };
+    let own = x.thread == y.thread && commit.pc < y.pc;
+    let late = own.then(|| put(bench, y, false, &Added::Plain(wait.clone())));
+    let early = put(bench, commit, true, &Added::Plain(wait));
     late.into_iter().chain([early]).map(|step| vec![step]).collect()
 }
 

@@ -3,7 +3,7 @@
 //! An edit is accepted if the verdicts, the findings, the conditions and the hang of the program stay as they are, if each
 //! pair of conflicting accesses that was forced is still forced (see the header of the crate), and if no execution ends with
 //! values that none ended with before. Edits are tried alone, and then added one by one to a set that is tried as a whole. The set is maximal: none
-//! of the other edits can be added to it.
+//! of the other edits can be added to it. All this holds under each reading that is given, too, and an edit changes the text.
 //!
 //! What no engine sees is never offered: waits for values in registers (`tcgen05.wait::ld`, warpgroup products), the life of
 //! objects, accesses themselves, hints.
@@ -15,6 +15,7 @@ use moire_explore::Limits;
 use moire_program::edit::Edit;
 use moire_program::ir::*;
 use moire_program::mutate::weakened;
+use moire_program::text::instruction;
 use moire_program::{jump_op, multimem_op, register_op};
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ const EDITS: usize = 400;
 
 /// The words that stand beside every answer.
 pub const ASSUMPTIONS: [&str; 3] = [
-    "the model and its switches as chosen, this launch, these trip counts",
+    "the model as chosen and each contested reading of it, this launch, these trip counts",
     "of copies, products and tensor memory only the bytes that they touch are known, not the values",
     "speed, reconvergence of lanes and the needs of other kernels are not considered",
 ];
@@ -42,28 +43,33 @@ pub struct Redundant {
     pub complete: bool,
 }
 
-/// The synchronisation of `program` that can go. `more`, which is asked before each exploration, says whether the caller
-/// still waits.
+/// The synchronisation of `program` that can go under these models: that of the verdict, and readings. `more`, which is asked before
+/// each exploration, says whether the caller still waits.
 ///
 /// # Errors
-/// The program is not explored to the end.
+/// The program is not explored to the end under one of them.
 pub fn redundant(
     program: &Program,
-    models: Models<'_>,
+    models: &[Models<'_>],
     limits: &Limits,
     budget: Budget,
     more: &dyn Fn() -> bool,
 ) -> Result<Redundant, Why> {
-    let mut bench = Bench::new(program, models, limits, budget, None, more);
-    let now = bench.standing(&[]).ok_or(Why::Budget)?;
-    if now.open {
-        return Err(Why::Open);
+    let mut benches = Vec::new();
+    for models in models {
+        let mut bench = Bench::new(program, *models, limits, budget, None, more);
+        let now = bench.standing(&[]).ok_or(Why::Budget)?;
+        if now.open {
+            return Err(Why::Open);
+        }
+        benches.push((bench, now));
     }
     let mut out = Redundant::default();
-    let all = removals(&bench);
+    let mut all = benches.first().map_or_else(Vec::new, |(bench, _)| removals(bench));
+    all.retain(|removal| changes(program, removal));
     out.complete = all.len() <= EDITS;
     for removal in all.into_iter().take(EDITS) {
-        if possible(&mut bench, &now, &removal) {
+        if possible(&mut benches, &removal) {
             out.alone.push(removal);
         }
     }
@@ -74,17 +80,31 @@ pub fn redundant(
         });
         let mut with = steps.clone();
         with.extend(removal.iter().cloned());
-        if free && (steps.is_empty() || possible(&mut bench, &now, &with)) {
+        if free && (steps.is_empty() || possible(&mut benches, &with)) {
             steps = with;
             out.together.push(removal.clone());
         }
     }
-    out.complete &= !bench.spent;
+    out.complete &= !benches.iter().any(|(bench, _)| bench.spent);
     Ok(out)
 }
 
-fn possible(bench: &mut Bench<'_>, now: &Standing, steps: &[Step]) -> bool {
-    bench.standing(steps).is_some_and(|s| s == *now) && bench.loosens(steps)
+fn possible(benches: &mut [(Bench<'_>, Standing)], steps: &[Step]) -> bool {
+    benches
+        .iter_mut()
+        .all(|(bench, now)| bench.standing(steps).is_some_and(|s| s == *now) && bench.loosens(steps))
+}
+
+/// Whether each edit is one that a reader of the text sees.
+fn changes(program: &Program, removal: &Removal) -> bool {
+    let text =
+        |thread: usize, op: &Op| instruction(program, &program.threads[thread], &Instr::new(op.clone()));
+    removal.iter().flatten().all(|edit| match edit {
+        Edit::Replace { thread, at, op } => {
+            text(*thread, op) != text(*thread, &program.threads[*thread].body[*at].op)
+        }
+        Edit::Insert { .. } | Edit::Delete { .. } => true,
+    })
 }
 
 /// Every edit, those that remove most first.

@@ -8,6 +8,7 @@ use moire_explore::judge::Verdict;
 use moire_kernel::meeting::Meetings;
 use moire_kernel::ptx;
 use moire_program::ir::{AsyncCopy, BarKind, Op, Program};
+use moire_program::{barrier_op, fence_op, jump_op, multimem_op, register_op};
 use std::collections::BTreeSet;
 
 /// Most barriers that a kernel is given.
@@ -166,20 +167,19 @@ enum Whom {
     Cta,
 }
 
-/// Whether all findings are of two accesses by threads of one CTA, or even of one warp, which no other proxy makes.
+/// Whether all findings are of two instructions of threads of one CTA, or even of one warp, and none of two stores: between these a barrier
+/// would only choose which one is lost.
 fn within(program: &Program, wrong: &[Vec<Place>]) -> Option<Whom> {
     let mut out = Whom::Warp;
     for places in wrong {
         let [x, y] = places[..] else { return None };
         let thread = |p: Place| program.threads.get(p.0);
-        let plain = |p: Place| {
-            let here = |i: &&moire_program::ir::Instr| i.line == p.1;
-            let small = |op: &Op| matches!(op, Op::AsyncCopy(AsyncCopy::Small(_)));
-            let is = |op: &Op| small(op) || matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. });
-            thread(p).is_some_and(|t| t.body.iter().filter(here).all(|i| is(&i.op)))
+        let all = |p: Place, is: &dyn Fn(&Op) -> bool| {
+            thread(p).is_some_and(|t| t.body.iter().filter(|i| i.line == p.1).all(|i| is(&i.op)))
         };
+        let stores = |p: Place| all(p, &|op| matches!(op, Op::Store { .. }));
         let (p, q) = (&thread(x)?.place, &thread(y)?.place);
-        if !p.same_cta(q) || !plain(x) || !plain(y) {
+        if !p.same_cta(q) || !all(x, &acts_at_once) || !all(y, &acts_at_once) || stores(x) && stores(y) {
             return None;
         }
         if p.warp != q.warp {
@@ -187,6 +187,16 @@ fn within(program: &Program, wrong: &[Vec<Place>]) -> Option<Whom> {
         }
     }
     (!wrong.is_empty()).then_some(out)
+}
+
+/// Whether what an instruction does is done behind it, or is copied by threads and waited for by them.
+fn acts_at_once(op: &Op) -> bool {
+    match op {
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Mbarrier(_) | Op::Book(_) => true,
+        Op::AsyncCopy(copy) => matches!(copy, AsyncCopy::Small(_)),
+        multimem_op!() | register_op!() | fence_op!() | barrier_op!() | jump_op!() => true,
+        Op::Wgmma(_) | Op::Tcgen05(_) | Op::Tile(_) | Op::Control(_) => false,
+    }
 }
 
 fn is_whole(op: &Op) -> bool {

@@ -243,7 +243,11 @@ impl Judge<'_> {
         let advice = mending::advice(source, judgement, models, limits, (origin, &more), &readings);
         let redundant = self.question.redundant.then(|| match file.is_some() {
             true => mending::not_asked(Why::Lanes),
-            false => mending::spare(source, judgement, models, limits, &more),
+            false => {
+                let readings = self.asked.readings().iter().filter_map(|r| self.asked.models_of(r));
+                let all: Vec<Models<'_>> = [models].into_iter().chain(readings).collect();
+                mending::spare(source, judgement, &all, limits, &more)
+            }
         });
         (advice, redundant)
     }

@@ -183,6 +183,7 @@ fn mended(
     let fixed = match origin {
         Origin::Litmus => patch::native(text, program, &found.edits(), &found.program),
         Origin::Module(_, left) => match patch::ptx(text, program, &found.steps) {
+            None => return Err(Why::Named),
             Some(_) if !meets(text, program, &found.steps) => return Err(Why::Nothing),
             Some(fixed) if left(&fixed).is_none_or(|left| !left.is_empty()) => return Err(Why::Again),
             fixed => fixed,
@@ -241,11 +242,11 @@ pub struct Redundant {
     pub none: Option<String>,
 }
 
-/// The synchronisation of a program that can go, as far as time allows.
+/// The synchronisation of a program that can go under the model of the verdict and under readings, as far as time allows.
 pub(crate) fn spare(
     source: &Source,
     judgement: &Judgement,
-    models: Models<'_>,
+    models: &[Models<'_>],
     limits: &Limits,
     more: &dyn Fn() -> bool,
 ) -> Redundant {

@@ -31,7 +31,7 @@ fn removals_change_no_verdict() {
         asked += 1;
         let budget = Budget::of(judgement.summary.checks);
         let name = path.display();
-        let spare = redundant(&program, ptx.models(), &limits(), budget, &|| true);
+        let spare = redundant(&program, &[ptx.models()], &limits(), budget, &|| true);
         let spare = spare.unwrap_or_else(|why| panic!("{name}: {why}"));
         let together: Vec<_> = spare.together.concat();
         for steps in spare.alone.iter().chain([&together]).filter(|s| !s.is_empty()) {
@@ -57,7 +57,7 @@ fn a_set_of_removals_is_maximal_and_what_is_needed_stays() {
         setp.eq.u32 p, r0, 0;\n  @p bra L;\n  fence.sc.sys;\n  ld.weak.global.u32 r1, [x];\n}\n";
     let program = read(text);
     let spare =
-        redundant(&program, ptx.models(), &limits(), Budget::of(1_000), &|| true).expect("it is explored");
+        redundant(&program, &[ptx.models()], &limits(), Budget::of(1_000), &|| true).expect("it is explored");
     let words = |all: &[moire_mend::redundant::Removal]| -> Vec<String> {
         all.iter().map(|r| describe(&program, r).join(" ")).collect()
     };
@@ -68,4 +68,24 @@ fn a_set_of_removals_is_maximal_and_what_is_needed_stays() {
     let release = |w: &String| w.contains("`st.relaxed.sys") || w.contains("line 6");
     assert_eq!(together.iter().filter(|w| w.contains("remove") && release(w)).count(), 1, "{together:?}");
     assert!(!together.iter().any(|w| w.contains("`st.relaxed.sys")), "{together:?}");
+}
+
+/// A fence in front of a store that a copy must not read: some readings need it.
+const FENCED: &str = include_str!("../../../../corpus/litmus/bugs/tirx-42-cp-fixed.litmus");
+
+#[test]
+fn what_a_reading_needs_is_not_redundant() {
+    let program = read(FENCED);
+    let all = Under::readings("ptx");
+    assert!(all.len() > 3);
+    let words = |models: &[moire_mend::Models<'_>]| -> Vec<String> {
+        let spare =
+            redundant(&program, models, &limits(), Budget::of(1_000), &|| true).expect("it is explored");
+        spare.alone.iter().chain(&spare.together).map(|r| describe(&program, r).join(" ")).collect()
+    };
+    let fence = |w: &String| w.contains("remove `fence.proxy.async`, line 22");
+    assert!(words(&[all[0].models()]).iter().any(fence));
+    let models: Vec<_> = all.iter().map(Under::models).collect();
+    let under_all = words(&models);
+    assert!(!under_all.is_empty() && !under_all.iter().any(fence), "{under_all:?}");
 }

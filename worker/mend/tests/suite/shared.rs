@@ -17,12 +17,24 @@ pub(crate) struct Under {
 
 impl Under {
     pub(crate) fn new(name: &str) -> Self {
-        let none = Variants::new();
-        let model = load(name, &none).expect("a shipped model");
+        Under::with(name, &Variants::new())
+    }
+
+    fn with(name: &str, switches: &Variants) -> Self {
+        let model = load(name, switches).expect("a shipped model");
         let text = order::text(&format!("{name}.cat"));
         let order =
-            moire_cat::load("order.cat", &text, &Beside(|_: &Path| None), &none).expect("the order loads");
+            moire_cat::load("order.cat", &text, &Beside(|_: &Path| None), switches).expect("the order loads");
         Under { model, order }
+    }
+
+    /// A model, and each contested reading of it.
+    pub(crate) fn readings(name: &str) -> Vec<Self> {
+        let own = Under::new(name);
+        let switches: Vec<_> = own.model.switches().to_vec();
+        let values = switches.iter().flat_map(|s| s.contesting.iter().map(|v| (s.name.clone(), v.clone())));
+        let others: Vec<Under> = values.map(|set| Under::with(name, &[set].into_iter().collect())).collect();
+        [own].into_iter().chain(others).collect()
     }
 
     pub(crate) fn judge(&self, program: &Program) -> Judgement {
