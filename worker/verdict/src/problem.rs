@@ -142,10 +142,10 @@ fn of_finding(part: usize, at: usize, finding: &Finding, letter: bool) -> Proble
     Problem { letter, findings, lines, ..bare(finding.verdict, &finding.kind, Some(part)) }
 }
 
-/// Hang and conditions, and that the letter has something more which has no finding.
+/// Hang, conditions, and verdicts that no finding tells more of.
 fn of_part(n: usize, part: &Part) -> Vec<Problem> {
     let mut out = Vec::new();
-    for verdict in &part.verdicts.0 {
+    for verdict in part.verdicts.0.iter().filter(|v| v.exit_code() == exit::FINDING) {
         match verdict {
             Verdict::Hang => {
                 let waits = part.hang.iter().flat_map(|h| &h.waits);
@@ -154,12 +154,25 @@ fn of_part(n: usize, part: &Part) -> Vec<Problem> {
                 out.push(Problem { lines, ..bare("hang", "hang", Some(n)) });
             }
             Verdict::Condition(name) if !name.is_empty() => out.push(bare("condition", name, Some(n))),
-            Verdict::Condition(_) => out.push(bare("condition", "condition", Some(n))),
-            _ => {}
+            other if part.findings.iter().any(|f| f.verdict == other.word()) => {}
+            other => out.push(bare(other.word(), other.word(), Some(n))),
         }
     }
-    let more = part.profile.iter().any(|p| p.name == LETTER && p.letter_only);
-    if more && letter(part).next().is_none() {
+    out.extend(by_letter(n, part));
+    out
+}
+
+/// Verdicts by the letter only that no finding tells more of.
+fn by_letter(n: usize, part: &Part) -> Vec<Problem> {
+    let Some(profile) = part.profile.iter().find(|p| p.name == LETTER && p.letter_only) else {
+        return Vec::new();
+    };
+    let told = |word: &str| letter(part).any(|f| f.verdict == word);
+    let wrong = profile.verdicts.0.iter().filter(|v| v.exit_code() == exit::FINDING);
+    let new = wrong.filter(|v| !part.verdicts.0.contains(v)).map(Verdict::word).filter(|word| !told(word));
+    let mut out: Vec<Problem> =
+        new.map(|word| Problem { letter: true, ..bare("contested", word, Some(n)) }).collect();
+    if out.is_empty() && letter(part).next().is_none() {
         out.push(Problem { letter: true, ..bare("contested", "contested", Some(n)) });
     }
     out
