@@ -84,15 +84,15 @@ pub(crate) fn line_start(text: &str, at: usize) -> (usize, &str) {
     (start, indent)
 }
 
-/// `text`, the PTX module from which `program` was lowered, with edits that each stand for one line of it. None for edits
-/// that name registers or memory, because these have other names there.
-pub fn ptx(text: &str, program: &Program, steps: &[Step]) -> Option<String> {
+/// `text`, the PTX module from which `program` was lowered, with edits that each stand for one line of it; new instructions as
+/// [`place`] says. None for edits that name registers or memory, because these have other names there.
+pub fn ptx(text: &str, program: &Program, steps: &[Step], late: bool) -> Option<String> {
     let mut cuts = Vec::new();
     for step in steps {
         let first = step.first()?;
         let thread = program.threads.get(first.thread())?;
         match first {
-            Edit::Insert { .. } => cuts.push(ptx_insert(text, program, step)?),
+            Edit::Insert { .. } => cuts.push(ptx_insert(text, program, step, late)?),
             Edit::Replace { at, op, .. } => {
                 let old = thread.body.get(*at)?;
                 cuts.push(ptx_replace(text, program, thread, (old, op))?);
@@ -113,24 +113,32 @@ fn statement(text: &str, line: u32) -> Option<(usize, usize)> {
     Some((from, end(text, from)?))
 }
 
-/// Puts instructions behind the line that all edits of the step stand behind, or in front of the one they stand in front of.
-fn ptx_insert(text: &str, program: &Program, step: &Step) -> Option<Cut> {
-    let (mut behind, mut front, mut ops) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+/// The line behind which all edits of a step stand, or in front of which, and whether it is behind. Between the two lines of a launch the
+/// module has others: where both are one line, `late` says which.
+pub fn place(program: &Program, step: &Step, late: bool) -> Option<(u32, bool)> {
+    let line = |edit: &Edit, at: Option<usize>| {
+        at.and_then(|at| program.threads.get(edit.thread())?.body.get(at)).map_or(0, |i| i.line)
+    };
+    let one = |lines: BTreeSet<u32>| lines.first().copied().filter(|l| lines.len() == 1 && *l > 0);
+    let behind = one(step.iter().map(|e| line(e, e.at().checked_sub(1))).collect()).map(|l| (l, true));
+    let front = one(step.iter().map(|e| line(e, Some(e.at()))).collect()).map(|l| (l, false));
+    if late { front.or(behind) } else { behind.or(front) }
+}
+
+/// Puts instructions at the place of the step.
+fn ptx_insert(text: &str, program: &Program, step: &Step, late: bool) -> Option<Cut> {
+    let mut ops = Vec::new();
     for edit in step {
-        let Edit::Insert { thread, at, what: Added::Plain(op) } = edit else { return None };
+        let Edit::Insert { thread, what: Added::Plain(op), .. } = edit else { return None };
         if !Parts::sources(op).iter().all(|o| matches!(o, Operand::Imm(_))) || !written(op).is_empty() {
             return None;
         }
-        let body = &program.threads.get(*thread)?.body;
-        behind.insert(at.checked_sub(1).and_then(|at| body.get(at)).map_or(0, |i| i.line));
-        front.insert(body.get(*at).map_or(0, |i| i.line));
         let words = instruction(program, program.threads.get(*thread)?, &Instr::new(op.clone())) + ";";
         if !ops.contains(&words) {
             ops.push(words);
         }
     }
-    let one = |lines: &BTreeSet<u32>| lines.first().copied().filter(|l| lines.len() == 1 && *l > 0);
-    let (line, behind) = one(&behind).map(|l| (l, true)).or_else(|| Some((one(&front)?, false)))?;
+    let (line, behind) = place(program, step, late)?;
     let (from, until) = statement(text, line)?;
     let (start, indent) = line_start(text, from);
     let code: Vec<String> = ops.iter().map(|op| format!("{indent}{op}")).collect();

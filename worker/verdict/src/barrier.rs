@@ -167,11 +167,12 @@ enum Whom {
     Cta,
 }
 
-/// Whether all findings are of two instructions of threads of one CTA, or even of one warp, and none of two stores: between these a barrier
+/// Whether all findings that name two instructions are of threads of one CTA, or even of one warp, and none of two stores: between these a barrier
 /// would only choose which one is lost.
 fn within(program: &Program, wrong: &[Vec<Place>]) -> Option<Whom> {
     let mut out = Whom::Warp;
-    for places in wrong {
+    let pairs: Vec<&Vec<Place>> = wrong.iter().filter(|places| places.len() == 2).collect();
+    for places in &pairs {
         let [x, y] = places[..] else { return None };
         let thread = |p: Place| program.threads.get(p.0);
         let all = |p: Place, is: &dyn Fn(&Op) -> bool| {
@@ -186,7 +187,7 @@ fn within(program: &Program, wrong: &[Vec<Place>]) -> Option<Whom> {
             out = Whom::Cta;
         }
     }
-    (!wrong.is_empty()).then_some(out)
+    (!pairs.is_empty()).then_some(out)
 }
 
 /// Whether what an instruction does is done behind it, or is copied by threads and waited for by them.

@@ -15,12 +15,12 @@ use moire_explore::reduce::Reductions;
 use moire_mend::redundant::{self, ASSUMPTIONS, Removal};
 use moire_mend::{Budget, Models, Step, Why, describe, extend, finding_of, has_barrier, mend, order, patch};
 use moire_models::Beside;
-use moire_program::edit::Edit;
-use moire_program::ir::Program;
+use moire_program::edit::{Added, Edit};
+use moire_program::ir::{Op, Program};
 use moire_program::lanes::reduced;
 use schemars::JsonSchema;
 use serde::Serialize;
-use similar::TextDiff;
+use similar::{DiffOp, DiffTag, TextDiff};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -156,21 +156,60 @@ fn joined(source: &Source, found: Found, findings: usize) -> Advice {
     }
 }
 
-/// Whether all threads come to the barriers that are put in.
-fn meets(text: &str, program: &Program, steps: &[Step]) -> bool {
-    let level = |step: &Step| {
-        let line = |edit: &Edit, at: Option<usize>| {
-            at.and_then(|at| program.threads.get(edit.thread())?.body.get(at)).map_or(0, |i| i.line)
-        };
-        let behind: BTreeSet<u32> = step.iter().map(|e| line(e, e.at().checked_sub(1))).collect();
-        let front: BTreeSet<u32> = step.iter().map(|e| line(e, Some(e.at()))).collect();
-        match (behind.len() == 1, behind.first(), front.first()) {
-            (true, Some(line), _) if *line > 0 => is_level(text, *line, true),
-            (_, _, Some(line)) => is_level(text, *line, false),
-            _ => false,
+/// Whether all threads come to a barrier that is put in at one line. One of a warp, and one that stands at a line for each side, has no line that
+/// all come to.
+fn meets(text: &str, program: &Program, steps: &[Step], late: bool) -> bool {
+    let barriers: Vec<&Step> = steps.iter().filter(|step| has_barrier(step)).collect();
+    let [step] = barriers[..] else { return true };
+    let of_warp = |e: &Edit| matches!(e, Edit::Insert { what: Added::Plain(Op::WarpSync { .. }), .. });
+    step.iter().any(of_warp)
+        || patch::place(program, step, late).is_some_and(|(line, behind)| is_level(text, line, behind))
+}
+
+/// What is new in a text, in its own words: a sentence for each place.
+fn changes(text: &str, fixed: &str) -> Vec<String> {
+    let diff = TextDiff::from_lines(text, fixed);
+    let (old, new): (Vec<&str>, Vec<&str>) = (text.lines().collect(), fixed.lines().collect());
+    let code =
+        |lines: &[&str]| lines.iter().map(|l| l.trim().trim_end_matches(';')).collect::<Vec<_>>().join("; ");
+    let one = |op: &DiffOp| -> Vec<String> {
+        let (from, to) = (op.old_range(), op.new_range());
+        let (gone, come) = (&old[from.clone()], &new[to]);
+        if gone.is_empty() {
+            let behind = from.start > 0 && old[from.start - 1].trim_end().ends_with(';');
+            let (side, line) = if behind { ("behind", from.start) } else { ("in front of", from.start + 1) };
+            return vec![format!("add `{}` {side} line {line}", code(come))];
         }
+        let pairs = gone.iter().zip(come).zip(from.start + 1..).filter(|((a, b), _)| a != b);
+        pairs
+            .map(|((a, b), line)| {
+                format!("write `{}` instead of `{}` in line {line}", code(&[b]), code(&[a]))
+            })
+            .collect()
     };
-    steps.iter().filter(|step| has_barrier(step)).all(level)
+    diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal).flat_map(one).collect()
+}
+
+/// The module with these edits, judged again: early between the lines of the launch, or late.
+fn rewritten(
+    text: &str,
+    program: &Program,
+    steps: &[Step],
+    left: &dyn Fn(&str) -> Option<Left>,
+) -> Result<String, Why> {
+    let mut why = Why::Named;
+    let mut tried = None;
+    for late in [false, true] {
+        let Some(fixed) = patch::ptx(text, program, steps, late) else { continue };
+        why = Why::Again;
+        if tried.as_ref() != Some(&fixed) && meets(text, program, steps, late) {
+            if left(&fixed).is_some_and(|left| left.is_empty()) {
+                return Ok(fixed);
+            }
+            tried = Some(fixed);
+        }
+    }
+    Err(why)
 }
 
 fn mended(
@@ -182,18 +221,17 @@ fn mended(
     let (name, text, program) = (&source.name, &source.text, source.written());
     let fixed = match origin {
         Origin::Litmus => patch::native(text, program, &found.edits(), &found.program),
-        Origin::Module(_, left) => match patch::ptx(text, program, &found.steps) {
-            None => return Err(Why::Named),
-            Some(_) if !meets(text, program, &found.steps) => return Err(Why::Nothing),
-            Some(fixed) if left(&fixed).is_none_or(|left| !left.is_empty()) => return Err(Why::Again),
-            fixed => fixed,
-        },
+        Origin::Module(_, left) => Some(rewritten(text, program, &found.steps, left)?),
     };
     let diff =
         |fixed: String| TextDiff::from_lines(text, &fixed).unified_diff().header(name, name).to_string();
     let at = |m: &BTreeSet<Finding>| (0..).zip(all).filter(|f| m.contains(f.1)).map(|f| f.0).collect();
+    let edits = match (origin, &fixed) {
+        (Origin::Module(..), Some(fixed)) => changes(text, fixed),
+        (Origin::Module(..) | Origin::Litmus, _) => describe(program, &found.steps),
+    };
     Ok(Advice {
-        edits: describe(program, &found.steps),
+        edits,
         weakest: found.weakest,
         explorations: found.explorations,
         mistakes: mistakes(&explored(program, &found.solves, all), all).iter().map(at).collect(),

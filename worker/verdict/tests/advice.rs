@@ -229,3 +229,80 @@ fn no_barrier_stands_where_data_decides() {
     let advice = answer.parts[0].advice.as_ref().expect("there is something wrong");
     assert!(advice.patch.is_none() && advice.none.is_some(), "{advice:?}");
 }
+
+/// A flag between two CTAs, released for its own CTA only.
+const NARROW: &str = "\
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry narrow(.param .u64 data)
+.reqntid 32
+{
+    .reg .pred %p<3>;
+    .reg .b32 %r<5>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd0, [data];
+    mov.u32 %r0, %tid.x;
+    setp.ne.u32 %p0, %r0, 0;
+    @%p0 bra END;
+    mov.u32 %r1, %ctaid.x;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra READ;
+    st.global.u32 [%rd0], 1;
+    st.release.cta.global.u32 [%rd0+128], 1;
+    bra END;
+READ:
+    ld.acquire.gpu.global.u32 %r2, [%rd0+128];
+    setp.eq.u32 %p2, %r2, 0;
+    @%p2 bra READ;
+    ld.global.u32 %r3, [%rd0];
+END:
+    ret;
+}
+";
+
+#[test]
+fn edits_of_a_module_are_in_its_own_names() {
+    let answer = judged(NARROW);
+    let advice = answer.parts[0].advice.as_ref().expect("there is something wrong");
+    let says = "write `st.release.gpu.global.u32 [%rd0+128], 1` instead of `st.release.cta.global.u32 [%rd0+128], 1` in line 18";
+    assert_eq!(advice.edits, [says], "{advice:?}");
+}
+
+/// The lanes of one warp of two write a matrix and read words of it.
+const MATRIX: &str = "\
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry matrix(.param .u64 out)
+.reqntid 64
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<4>;
+    .shared .align 16 .b8 buf[512];
+    ld.param.u64 %rd0, [out];
+    mov.u32 %r0, %tid.x;
+    mov.u32 %r1, buf;
+    shl.b32 %r2, %r0, 4;
+    add.u32 %r3, %r1, %r2;
+    shl.b32 %r4, %r0, 2;
+    add.u32 %r5, %r1, %r4;
+    setp.ge.u32 %p0, %r0, 32;
+    @%p0 bra END;
+    stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r3], {%r0, %r0, %r0, %r0};
+    ld.shared.u32 %r6, [%r5];
+    mul.wide.u32 %rd1, %r0, 4;
+    add.s64 %rd2, %rd0, %rd1;
+    st.global.u32 [%rd2], %r6;
+END:
+    ret;
+}
+";
+
+#[test]
+fn lanes_of_one_warp_meet_where_other_warps_do_not_come() {
+    let (new, fixed) = patched(MATRIX);
+    assert!(new.len() == 1 && new[0].trim().starts_with("bar.warp.sync"), "{new:?}");
+    assert_eq!(judged(&fixed).verdicts.words(), ["clean"], "{fixed}");
+}
