@@ -166,3 +166,19 @@ fn what_is_not_decided_stays_so() {
     let ran = check(here.path(), &["m.litmus", "--limit", "1"]);
     assert_eq!(ran.code, Some(11), "{}{}", ran.out, ran.err);
 }
+
+#[test]
+fn what_is_wrong_by_the_letter_only_is_known_one_by_one() {
+    let here = folder(&[("k.ptx", include_str!("../../../../corpus/ptx/unfenced.ptx"))]);
+    let strict = ["k.ptx", "--strict", "--baseline", "known.json"];
+    let all = check(here.path(), &["k.ptx", "--strict", "--report", "json=known.json"]);
+    assert_eq!(all.code, Some(10), "{}", all.out);
+    assert_eq!(check(here.path(), &strict).code, Some(0));
+    let list = here.path().join("known.json");
+    let mut answer: Value = serde_json::from_str(&std::fs::read_to_string(&list).unwrap()).unwrap();
+    let problems = answer["problems"].as_array_mut().unwrap();
+    assert!(problems.len() == 2 && problems.iter().all(|p| p["letter"] == true), "{problems:?}");
+    problems.pop();
+    std::fs::write(&list, answer.to_string()).unwrap();
+    assert_eq!(check(here.path(), &strict).code, Some(10));
+}
