@@ -11,7 +11,8 @@
 //!   store of another thread that it would have to read, and the access before not, races with that access.
 //! - A store may go where a later one writes its bytes and nothing releases in between: both may come at once.
 //! - Neither holds of volatile and mmio accesses, whose number PTX keeps (8.4.1, 8.4.2).
-//! - Weak accesses side by side may be one, and any two side by side to shared memory, where the machine has no scopes.
+//! - Weak accesses side by side may be one, and any two side by side to shared memory, where the machine has no scopes: what one
+//!   instruction reads or writes there comes at once, so the fence of a release is in front of both.
 //! - What a wait acquires may be left out where the path goes on as if it had failed.
 //! - One fence, and one invalidation, may serve several steps.
 //! - Loads may be added, and a compare-and-swap may be tried again.
@@ -97,7 +98,33 @@ impl Search<'_> {
                 return true;
             }
         }
-        self.may_go(at) && self.give(at, Given::Gone)
+        self.released_together(at) || self.may_go(at) && self.give(at, Given::Gone)
+    }
+
+    /// Gives the fence of a release a place in front of the step that writes to shared memory both what is released and the
+    /// place beside it.
+    fn released_together(&mut self, at: usize) -> bool {
+        let stores =
+            |step: &Step| step.access().is_some_and(|a| a.writes && !a.reads && a.shared == Some(true));
+        let Some(Given::By(to)) = self.given.last().copied() else { return false };
+        let own = |k: &usize| self.given[*k] == Given::By(to) && stores(&self.asked[*k]);
+        let run = (0..at).rev().take_while(own).count();
+        let fence = matches!(self.asked[at].act, Act::Fence { .. });
+        if run == 0 || !fence || !self.asked.get(at + 1).is_some_and(stores) {
+            return false;
+        }
+        let first = self.behind(at, at - run);
+        for place in first..to {
+            if self.may(at, place, first) {
+                self.given.push(Given::By(place));
+                let fits = self.may(at + 1, to, to) && self.bound(at + 1, to);
+                self.given.pop();
+                if fits {
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     fn give(&mut self, at: usize, given: Given) -> bool {
@@ -125,13 +152,18 @@ impl Search<'_> {
 
     /// The first place at which the step may be done.
     fn first(&self, at: usize) -> usize {
+        self.behind(at, at)
+    }
+
+    /// The first place behind those of the steps before `end` that the step follows.
+    fn behind(&self, at: usize, end: usize) -> usize {
         let step = &self.asked[at];
         let behind = |k: usize| match self.given[k] {
             Given::By(to) => to + 1,
             Given::Free(to) => to,
             Given::Gone => 0,
         };
-        (0..at).filter(|k| follows(&self.asked[*k], step)).map(behind).max().unwrap_or(0)
+        (0..end).filter(|k| follows(&self.asked[*k], step)).map(behind).max().unwrap_or(0)
     }
 
     fn may(&self, at: usize, to: usize, first: usize) -> bool {
@@ -142,7 +174,8 @@ impl Search<'_> {
                 let updates = b.reads && b.writes;
                 let may_join = |access: &Access| !updates && (weak(access) || b.shared == Some(true));
                 let joins = may_join(&a) && users().all(|user| user.access().is_some_and(may_join));
-                to >= first
+                let together = joins && b.shared == Some(true) && users().next().is_some();
+                (to >= first || together && to + 1 == first)
                     && serves(&a, &b)
                     && self.same_place(&a, &b)
                     && (joins || users().next().is_none())

@@ -45,6 +45,16 @@ const RIGHT: &[(&str, &str, &str)] = &[
 /// What ptxas may do, and does: PTX and machine code.
 const LICENCES: &[(&str, &str, &str)] = &[
     (
+        "an acquire of shared memory reads what is beside it, too",
+        "ld.acquire.gpu.shared.u64 r0, [s0]; ld.shared.u64 r1, [s0+8]; st.global.u64 [m1], r0; st.global.u64 [m2], r1;",
+        "LDS.128 R8, [UR4]; CCTL.IVALL; STG.E.64 desc[UR6][R4.64], R8; STG.E.64 desc[UR6][R6.64], R10",
+    ),
+    (
+        "a release of shared memory writes what is beside it, too",
+        "st.shared.u64 [s0], 0; st.release.gpu.shared.u64 [s0+8], 0;",
+        "MEMBAR.ALL.GPU; STS.128 [UR4], RZ",
+    ),
+    (
         "a load overtakes a wait until sources have been read",
         "cp.async.bulk.wait_group.read 0; ld.shared.u32 r0, [s0+128]; st.global.u32 [m2], r0;",
         "LDS R5, [UR8+0x80]; DEPBAR.LE SB0, 0x0; STG.E desc[UR6][R6.64], R5",
@@ -118,6 +128,18 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "st.relaxed.gpu.u32 [m0], 1; st.relaxed.sys.u32 [m0], 2; st.release.gpu.u32 [m1], 3;",
         "STG.E.STRONG.SYS desc[UR6][R2.64], R8; MEMBAR.ALL.GPU; STG.E.STRONG.GPU desc[UR6][R4.64], R9; STG.E.STRONG.GPU desc[UR6][R2.64], R8",
         "added",
+    ),
+    (
+        "a release that writes what is beside it without a fence",
+        "st.global.u32 [m0], 1; st.shared.u64 [s0], 0; st.release.gpu.shared.u64 [s0+8], 0;",
+        "STG.E desc[UR6][R2.64], R9; STS.128 [UR4], RZ",
+        "lost",
+    ),
+    (
+        "a fence behind what it releases",
+        "st.global.u32 [m0], 1; st.shared.u64 [s0], 0; st.release.gpu.shared.u64 [s0+8], 0;",
+        "STG.E desc[UR6][R2.64], R9; STS.128 [UR4], RZ; MEMBAR.ALL.GPU",
+        "lost",
     ),
     ("the wrong place", "st.relaxed.gpu.u32 [m0], 1;", "STG.E.STRONG.GPU desc[UR6][R4.64], R9", "moved"),
 ];
