@@ -129,6 +129,11 @@ impl Sizes {
                 k.weak(copy(&at), &[(Mutation::Barrier, &copy(&self.empty(n)))]);
             }
         }
+        // A CTA ends when nothing arrives any more: the last use of each stage is awaited.
+        let uses = self.steps * self.tiles;
+        for n in uses.max(self.stages)..uses + self.stages {
+            k.wait(&self.empty(n), &((n / self.stages + 1) % 2).to_string(), self.order.0);
+        }
     }
 
     fn issuer(&self, k: &mut Script) {
