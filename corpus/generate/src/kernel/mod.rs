@@ -48,11 +48,14 @@ const PHASES: [Phase; 10] = [
     Phase { name: GRID_BARRIER, share: 3, least: (2, 1), copies: false, draw: grid::barrier },
     Phase { name: "split_k", share: 3, least: (2, 1), copies: false, draw: grid::split },
     Phase { name: "semaphore", share: 3, least: (2, 1), copies: false, draw: grid::turns },
-    Phase { name: "pipeline", share: 4, least: (1, 3), copies: true, draw: pipeline::pipeline },
+    Phase { name: PIPELINE, share: 4, least: (1, 3), copies: true, draw: pipeline::pipeline },
 ];
 
 /// The phase behind which all CTAs have done what stands before it.
 const GRID_BARRIER: &str = "grid_barrier";
+
+/// The phase that allocates tensor memory.
+const PIPELINE: &str = "pipeline";
 
 /// What makes a kernel weaker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,10 +134,9 @@ fn script(d: &mut dyn Choose) -> Script {
     let mut last = "";
     for _ in 0..d.pick(if grid < 3 { &[1, 1, 2] } else { &[1] }) {
         let phase = one(&fit, d);
-        if phase.least.0 > 1 {
-            // CTAs meet once: of two such phases the front follows one.
-            fit.retain(|p| p.least.0 == 1);
-        }
+        // CTAs meet once: of two such phases the front follows one. The right to allocate columns is given up once.
+        let once = phase.least.0 > 1;
+        fit.retain(|p| !(once && p.least.0 > 1) && (p.name != phase.name || p.name != PIPELINE));
         let met = shape.grid == 1 || last == GRID_BARRIER;
         let chained = !last.is_empty() && met && phase.least.0 == 1 && d.chance(CHAINED);
         if chained {
