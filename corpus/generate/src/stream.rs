@@ -13,6 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use super::idle::synchronises;
+use super::kernel::KernelDraw;
 use super::numbers::Choose;
 use super::tile::{self, TileDraw};
 use super::words::reworded;
@@ -22,7 +23,7 @@ use moire_program::text::scan::closest;
 use moire_program::validate::is_illegal;
 
 /// Name of the streams of programs. A test compares the first programs with a recorded hash: if it fails, raise the number.
-pub const GENERATOR_FINGERPRINT: &str = "ptx-8";
+pub const GENERATOR_FINGERPRINT: &str = "ptx-9";
 
 /// Bytes that a program may consume: three times the most that any program was observed to need.
 const BYTES: usize = 4096;
@@ -42,6 +43,8 @@ pub enum Profile {
     Tensor,
     /// Whole protocols of tensor-core kernels, see [`protocol`].
     Protocol,
+    /// Modules of PTX with kernels as real code has them, see [`super::kernel`].
+    Kernel,
     /// Programs of each of these.
     Mixed,
     /// Programs of tile blocks, see [`blocks`].
@@ -74,6 +77,7 @@ pub struct About {
 enum Of {
     Programs(&'static [Family]),
     Protocols,
+    Modules,
     Kernels,
     Sources,
 }
@@ -96,7 +100,7 @@ const PTX: &[&str] = &["sc", "ptx-6.0", "ptx-7.5", "ptx"];
 const TILES: &[&str] = &["tile-ir"];
 
 /// The registry.
-const STREAMS: [About; 7] = [
+const STREAMS: [About; 8] = [
     About {
         profile: Profile::Core,
         name: "core",
@@ -120,6 +124,14 @@ const STREAMS: [About; 7] = [
         share: 15,
         models: PTX,
         of: Of::Protocols,
+    },
+    About {
+        profile: Profile::Kernel,
+        name: "kernel",
+        about: "kernels of PTX modules: reductions, rings, barriers of the grid, pipelines",
+        share: 15,
+        models: &["ptx"],
+        of: Of::Modules,
     },
     About {
         profile: Profile::Mixed,
@@ -194,7 +206,8 @@ impl Profile {
     };
 
     /// The streams of litmus programs of PTX threads.
-    pub const PTX: [Profile; 4] = [Profile::Core, Profile::Tensor, Profile::Protocol, Profile::Mixed];
+    pub const PTX: [Profile; 5] =
+        [Profile::Core, Profile::Tensor, Profile::Protocol, Profile::Kernel, Profile::Mixed];
 
     /// Its row of the registry.
     pub fn about(self) -> &'static About {
@@ -265,6 +278,24 @@ impl Stream {
         protocol::Scheme::drawn(&mut Unstructured::new(&bytes)).ok()
     }
 
+    /// The module from which the program at `index` is made. None unless the stream is `kernel`.
+    pub fn module(&self, index: u64) -> Option<KernelDraw> {
+        if self.profile != Profile::Kernel {
+            return None;
+        }
+        self.launched(index).map(|(module, _)| module)
+    }
+
+    /// A module and the program of its launch.
+    fn launched(&self, index: u64) -> Option<(KernelDraw, Program)> {
+        let mut rng = self.rng(index);
+        (0..DRAWS).find_map(|_| {
+            let module = KernelDraw::draw(&mut Unstructured::new(&filled(&mut rng)));
+            let program = module.program().filter(|program| !is_illegal(program))?;
+            Some((module, program))
+        })
+    }
+
     /// The kernel from which the program at `index` is made. None unless the stream is `tile-ir`.
     pub fn kernel(&self, index: u64) -> Option<TileDraw> {
         (self.profile == Profile::TileIr).then(|| tile::tile_seed(self.seed, index))
@@ -286,6 +317,9 @@ impl Stream {
         let (family, mut program) = match self.profile.about().of {
             Of::Programs(families) => self.program(families, index),
             Of::Protocols => (name, self.protocol(index).and_then(|p| p.program())),
+            Of::Modules => {
+                self.launched(index).map_or((name, None), |(module, program)| (module.family, Some(program)))
+            }
             Of::Kernels => (name, self.kernel(index).and_then(|k| k.program())),
             Of::Sources => {
                 let lowered = self.source(index).and_then(|s| moire_source::lower::lower(&s).ok());

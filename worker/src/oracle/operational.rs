@@ -1,7 +1,7 @@
 //! The operational oracle: the operational engine and the explorer give the same verdict.
 //!
-//! Each protocol of the stream `tensor` is compared under the letter or under the practice profile, in turns, and so are a
-//! few mutants of it. A program that is given as text is compared under both. The rule is broken where the verdicts differ,
+//! Each program of the streams `protocol` and `kernel` is compared under the letter or under the practice profile, in turns, and so
+//! are a few mutants of it. A program that is given as text is compared under both. The rule is broken where the verdicts differ,
 //! or where the operational engine finds a kind of mistake that the explorer does not (`crate::agreement`). A run that
 //! breaks one of the conditions D1 to D5 proves nothing and breaks no rule.
 
@@ -47,7 +47,9 @@ impl Rule for Operational {
                 };
                 SPECS.iter().filter_map(one).collect()
             }
-            Source::Generated { seed, profile, index } if *profile == Profile::Protocol.name() => {
+            Source::Generated { seed, profile, index }
+                if [Profile::Protocol, Profile::Kernel].iter().any(|own| profile == own.name()) =>
+            {
                 self.drawn(case, program, *seed, *index)
             }
             Source::Generated { .. } => Vec::new(),

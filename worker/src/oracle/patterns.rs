@@ -1,6 +1,7 @@
-//! The patterns oracle: protocols built from the documented patterns are clean, and a mistake in one shows.
+//! The patterns oracle: protocols and kernels built from the documented patterns are clean, and a mistake in one shows.
 //!
-//! A protocol that is not clean breaks a property. A few of its mutants are tried for each item. A mutant that the explorer
+//! A protocol or a kernel that is not clean breaks a property. A few mutants of a protocol are tried for each item; a kernel of the
+//! stream is right itself, or its own only mutant. A mutant that the explorer
 //! calls clean must be clean for the enumerator too (an equivalent mutant), unless it is too large for the enumerator.
 //! Each mutant is a row of the item's report, from which a campaign counts how many mistakes were found. The verdict of the
 //! row is that of the first execution that is not clean.
@@ -17,7 +18,7 @@ use crate::direction::Direction;
 use crate::job::{Claim, EngineReport, Source};
 use moire_cat::Model;
 use moire_explore::planted::Planted;
-use moire_generate::protocol::{Mutant, Protocol, mutants};
+use moire_generate::protocol::{Mutant, Mutation, Protocol, mutants};
 use moire_generate::{Profile, Stream};
 use moire_program::ir::Program;
 use std::sync::Arc;
@@ -39,13 +40,20 @@ pub(super) struct Patterns;
 impl Rule for Patterns {
     const ABOUT: &'static About = &PATTERNS;
 
-    fn item(&self, case: &mut Case<'_>, _program: &Arc<Program>) -> Vec<(Arc<Program>, Broken)> {
+    fn item(&self, case: &mut Case<'_>, program: &Arc<Program>) -> Vec<(Arc<Program>, Broken)> {
         let Source::Generated { seed, profile, index } = &case.item.source else { return Vec::new() };
         let (Ok(model), Ok(profile)) = (case.context.models.get(MODEL), profile.parse::<Profile>()) else {
             return Vec::new();
         };
-        let protocol = Stream::new(*seed, profile).protocol(*index);
-        protocol.map(|protocol| tried(&protocol, &model, case)).unwrap_or_default()
+        let stream = Stream::new(*seed, profile);
+        match (stream.protocol(*index), stream.module(*index)) {
+            (Some(protocol), _) => tried(&protocol, &model, case),
+            (None, Some(kernel)) => match kernel.weakened {
+                Some(weaker) => mistaken(program, weaker.mutation, &model, case).into_iter().collect(),
+                None => right(program, &model, case).into_iter().collect(),
+            },
+            (None, None) => Vec::new(),
+        }
     }
 
     fn again(
@@ -58,7 +66,7 @@ impl Rule for Patterns {
         Ok(found.filter(|b| b.direction == claim.direction))
     }
 
-    /// Part of a protocol is not a protocol and may well be wrong.
+    /// Part of a protocol, or of a kernel, is none and may well be wrong.
     fn is_reducible(&self, claim: &Claim) -> bool {
         claim.direction != Direction::Property
     }
@@ -74,51 +82,70 @@ fn tried(protocol: &Protocol, model: &Model, case: &mut Case<'_>) -> Vec<(Arc<Pr
     if case.context.cancel.is_cancelled() {
         return out;
     }
-    // The program of the item is that of the protocol.
-    let said = case.said(MODEL).unwrap_or_else(|| {
-        answer::explored_planted(&program, model, case.context.planted).map(|answer| answer.verdict())
-    });
-    match said {
-        Ok(verdict) if verdict == CLEAN => {}
-        Ok(verdict) => out.push((Arc::new(program), rule(Direction::Property, verdict))),
-        Err(why) => case.abstain(&why.at(PATTERNS.name)),
-    }
+    out.extend(right(&Arc::new(program), model, case));
     for mutant in chosen(protocol, case.item.index) {
         if case.context.cancel.is_cancelled() {
             return out;
         }
         case.context.cancel.tick();
         let Some(program) = mutant.protocol.program().map(Arc::new) else { continue };
-        match answer::first_wrong(&program, model) {
-            Err(why) => case.abstain(&why.at(PATTERNS.name)),
-            Ok(answer) => {
-                let verdict = judged(&program, model, &answer, &mut out);
-                let engine = format!("{MUTANT}{}", mutant.mutation.name());
-                case.report.engines.push(EngineReport { verdict, ..answer.report(&engine) });
-            }
-        }
+        out.extend(mistaken(&program, mutant.mutation, model, case));
     }
     out
 }
 
-/// The verdict on a mutant. One that only the explorer calls clean breaks the rule.
-fn judged(
+/// The rule that the program of the item breaks, which is that of something right.
+fn right(program: &Arc<Program>, model: &Model, case: &mut Case<'_>) -> Option<(Arc<Program>, Broken)> {
+    let said = case.said(MODEL).unwrap_or_else(|| {
+        answer::explored_planted(program, model, case.context.planted).map(|answer| answer.verdict())
+    });
+    match said {
+        Ok(verdict) => {
+            let row = EngineReport {
+                engine: PATTERNS.name.into(),
+                verdict: verdict.clone(),
+                ..EngineReport::default()
+            };
+            case.report.engines.push(row);
+            (verdict != CLEAN).then(|| (Arc::clone(program), rule(Direction::Property, verdict)))
+        }
+        Err(why) => {
+            case.abstain(&why.at(PATTERNS.name));
+            None
+        }
+    }
+}
+
+/// The row of a mutant, and the rule that it breaks.
+fn mistaken(
     program: &Arc<Program>,
+    mutation: Mutation,
     model: &Model,
-    explored: &Answer,
-    out: &mut Vec<(Arc<Program>, Broken)>,
-) -> String {
+    case: &mut Case<'_>,
+) -> Option<(Arc<Program>, Broken)> {
+    let answer = match answer::first_wrong(program, model) {
+        Ok(answer) => answer,
+        Err(why) => {
+            case.abstain(&why.at(PATTERNS.name));
+            return None;
+        }
+    };
+    let (verdict, broken) = judged(program, model, &answer);
+    let engine = format!("{MUTANT}{}", mutation.name());
+    case.report.engines.push(EngineReport { verdict, ..answer.report(&engine) });
+    Some((Arc::clone(program), broken?))
+}
+
+/// The verdict on a mutant. One that only the explorer calls clean breaks the rule.
+fn judged(program: &Program, model: &Model, explored: &Answer) -> (String, Option<Broken>) {
     let verdict = explored.verdict();
     if verdict != CLEAN {
-        return verdict;
+        return (verdict, None);
     }
     match answer::enumerated(program, model) {
-        Ok(naive) if naive.verdict() == CLEAN => "equivalent".into(),
-        Ok(naive) => {
-            out.push((Arc::clone(program), rule(Direction::Equal, naive.verdict())));
-            "discrepancy".into()
-        }
-        Err(_) => "clean, unconfirmed".into(),
+        Ok(naive) if naive.verdict() == CLEAN => ("equivalent".into(), None),
+        Ok(naive) => ("discrepancy".into(), Some(rule(Direction::Equal, naive.verdict()))),
+        Err(_) => ("clean, unconfirmed".into(), None),
     }
 }
 

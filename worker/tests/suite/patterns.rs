@@ -1,4 +1,4 @@
-//! The patterns oracle: protocols of the stream break no rule, their mutants are rows of the report, and a claim is
+//! The patterns oracle: protocols and kernels of the streams break no rule, their mutants are rows of the report, and a claim is
 //! verified from its text.
 
 use moire_worker::direction::Direction;
@@ -7,8 +7,12 @@ use moire_worker::oracle::{MUTANT, Oracles, PATTERNS};
 use std::sync::Arc;
 
 fn item(index: u64) -> Item {
+    of_stream("protocol", index)
+}
+
+fn of_stream(stream: &str, index: u64) -> Item {
     let plan = Plan { oracles: vec![PATTERNS.name.to_owned()], ..Plan::default() };
-    let source = Source::Generated { seed: 1, profile: "protocol".into(), index };
+    let source = Source::Generated { seed: 1, profile: stream.into(), index };
     Item { plan: Arc::new(plan), index, source }
 }
 
@@ -28,6 +32,25 @@ fn protocols_break_no_rule_and_most_mistakes_are_found() {
     }
     assert!(rows >= 24 && found * 10 > rows * 8, "{found} of {rows} mutants found");
     assert_eq!(oracles.run(&item(3), &Cancel::new()), oracles.run(&item(3), &Cancel::new()));
+}
+
+/// A right kernel is clean; a weakened one is its own mutant.
+#[test]
+fn kernels_break_no_rule_and_most_weakenings_are_found() {
+    let oracles = Oracles::new();
+    let (mut rows, mut found) = (0, 0);
+    for index in 0..60 {
+        let report = oracles.run(&of_stream("kernel", index), &Cancel::new());
+        assert_eq!(report.claims, [], "item {index}");
+        let mutants = report.engines.iter().filter(|e| e.engine.starts_with(MUTANT));
+        for row in mutants {
+            rows += 1;
+            let clean = ["equivalent", "clean, unconfirmed"].contains(&row.verdict.as_str());
+            found += usize::from(!clean);
+        }
+    }
+    println!("{found} of {rows}");
+    assert!(rows >= 20 && found * 2 > rows, "{found} of {rows} weakened kernels found");
 }
 
 #[test]

@@ -96,17 +96,8 @@ pub(crate) fn run(args: &Generate) -> Result<u8> {
             histogram.add(&features(&stream.item(index)));
             continue;
         }
-        let (name, text) = match (stream.kernel(index), stream.source(index)) {
-            (_, Some(source)) => {
-                let (text, ending) = args.print.of(&source);
-                (format!("{profile}-{}-{index}.{ending}", args.seed), text)
-            }
-            (Some(kernel), None) => (format!("{profile}-{}-{index}.tile", args.seed), kernel.text()),
-            (None, None) => {
-                let program = stream.item(index);
-                (format!("{}.litmus", program.name), print(&program))
-            }
-        };
+        let (text, ending) = text(&stream, index, args.print);
+        let name = format!("{profile}-{}-{index}.{ending}", args.seed);
         match &args.out {
             Some(dir) => {
                 let path = dir.join(name);
@@ -119,4 +110,12 @@ pub(crate) fn run(args: &Generate) -> Result<u8> {
         print!("{histogram}");
     }
     Ok(exit::CLEAN)
+}
+
+/// What stands at an index of a stream, and the ending of its file.
+fn text(stream: &Stream, index: u64, form: Form) -> (String, &'static str) {
+    let source = stream.source(index).map(|source| form.of(&source));
+    let kernel = || stream.kernel(index).map(|kernel| (kernel.text(), "tile"));
+    let module = || stream.module(index).map(|module| (module.text(), "ptx"));
+    source.or_else(kernel).or_else(module).unwrap_or_else(|| (print(&stream.item(index)), "litmus"))
 }

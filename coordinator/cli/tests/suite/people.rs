@@ -361,11 +361,11 @@ fn a_run_that_names_no_stream_has_all_languages() {
     let (code, out, err) = said(here.path(), &args);
     assert!(matches!(code, 0 | 10), "{out}{err}");
     let compilers = out.contains("campaign fuzz-source-1-");
-    for stream in ["core", "tensor", "protocol", "blocks", "tile-ir"] {
+    for stream in ["core", "tensor", "protocol", "kernel", "blocks", "tile-ir"] {
         assert!(out.contains(&format!("campaign fuzz-{stream}-1-")), "{stream}: {out}");
     }
     let all: Vec<&str> = out.split("in all:\n").nth(1).unwrap().lines().collect();
-    assert_eq!(all.len(), if compilers { 6 } else { 5 }, "{out}");
+    assert_eq!(all.len(), if compilers { 7 } else { 6 }, "{out}");
     let core = if compilers { 4 } else { 6 };
     assert!(all[0].starts_with(&format!("  core     {core} programs, ")), "{out}");
     assert!(!out.contains("model-pair difference"), "{out}");

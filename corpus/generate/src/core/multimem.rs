@@ -12,6 +12,9 @@ pub fn multimem(d: &mut dyn Choose) -> Option<Program> {
     let mut out = format!(
         "moire \"multimem\"\n.global .b{bits} x0;\n.global .b{bits} x1;\n.global .b32 f;\n.multimem m = x0, x1;\n"
     );
+    if d.chance(60) {
+        return read(&(out + &handed(d, wide)));
+    }
     let threads = d.pick(&[2, 2, 3]);
     for t in 0..threads {
         let gpu = usize::from(t == 1 && d.chance(30));
@@ -22,6 +25,28 @@ pub fn multimem(d: &mut dyn Choose) -> Option<Program> {
         out += "}\n";
     }
     read(&out)
+}
+
+/// A thread that hands over what it writes to all memories, and one that waits and reads.
+fn handed(d: &mut dyn Choose, wide: bool) -> String {
+    let (bits, ty) = if wide { ("64", "u64") } else { ("32", "u32") };
+    let scope = d.pick(&["gpu", "sys"]);
+    let gpu = usize::from(scope == "sys" && d.chance(50));
+    let write = [
+        format!("multimem.st.weak.{ty} [m], v;"),
+        format!("multimem.st.relaxed.{scope}.{ty} [m], v;"),
+        format!("multimem.red.relaxed.{scope}.add.{ty} [m], v;"),
+    ];
+    let read = [
+        format!("multimem.ld_reduce.weak.add.{ty} r, [m];"),
+        format!("multimem.ld_reduce.relaxed.{scope}.add.{ty} r, [m];"),
+        format!("fence.proxy.alias;\nld.relaxed.{scope}.{ty} r, [x0];"),
+    ];
+    let (write, read) = (&write[d.below(3)], &read[d.below(3)]);
+    format!(
+        "P0 (gpu 0, cta 0) {{\nmov.b{bits} v, 1;\n{write}\nst.release.{scope}.u32 [f], 1;\n}}\n\
+         P1 (gpu {gpu}, cta 1) {{\nL:\nld.acquire.{scope}.u32 s, [f];\nsetp.eq.u32 p, s, 0;\n@p bra L;\n{read}\n}}\n"
+    )
 }
 
 fn access(d: &mut dyn Choose, n: usize, wide: bool) -> String {

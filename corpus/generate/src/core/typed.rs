@@ -1,4 +1,4 @@
-//! Accesses, updates and arithmetic of every type and length, beside message passing through a flag: in one CTA, in two CTAs of a
+//! Accesses, updates and arithmetic of every type and length, handed over by a flag or beside it: in one CTA, in two CTAs of a
 //! cluster, or further apart.
 
 use crate::numbers::Choose;
@@ -11,6 +11,9 @@ const TYPES: [&str; 16] = [
     "bf16x2",
 ];
 const INTEGERS: [&str; 6] = ["u16", "u32", "u64", "s16", "s32", "s64"];
+
+/// A space, and the address for each thread.
+type Place = (&'static str, [&'static str; 2]);
 
 struct TypedText<'d> {
     d: &'d mut dyn Choose,
@@ -30,6 +33,8 @@ pub fn typed(d: &mut dyn Choose) -> Option<Program> {
         (false, _) => "cluster 0, cta 0",
     };
     let (mut bodies, mut all) = (Vec::new(), String::new());
+    let handed = w.d.chance(80);
+    let place = w.place();
     for t in 0..2 {
         let mut body = "mov.b64 v, 3;\n".to_owned();
         if w.far && t == 1 {
@@ -38,7 +43,12 @@ pub fn typed(d: &mut dyn Choose) -> Option<Program> {
         for _ in 0..10 {
             body += &w.arithmetic();
         }
-        let (one, other) = (w.access(t == 1), w.access(t == 1));
+        if handed {
+            body += &w.handed(t == 1, place);
+            bodies.push(body);
+            continue;
+        }
+        let (one, other) = (w.any(t == 1), w.any(t == 1));
         body += &match (t, w.d.chance(70)) {
             (0, true) => format!("{one}st.release.gpu.global.u32 [f], 1;\n{other}"),
             (_, true) => format!("ld.acquire.gpu.global.u32 g, [f];\n{one}{other}"),
@@ -53,22 +63,38 @@ pub fn typed(d: &mut dyn Choose) -> Option<Program> {
 }
 
 impl TypedText<'_> {
-    fn place(&mut self, second: bool) -> (&'static str, &'static str) {
+    /// A space, and the address for each thread.
+    fn place(&mut self) -> Place {
         match self.d.below(4) {
-            0 if !self.apart => ("shared::cta", "[z]"),
-            1 if self.far => ("shared::cluster", if second { "[far]" } else { "[z]" }),
-            _ => ("global", "[x]"),
+            0 if !self.apart => ("shared::cta", ["[z]"; 2]),
+            1 if self.far => ("shared::cluster", ["[z]", "[far]"]),
+            _ => ("global", ["[x]"; 2]),
         }
+    }
+
+    /// A write that the first thread hands over, or the wait for it and a read.
+    fn handed(&mut self, second: bool, place: Place) -> String {
+        let kind = if second { self.d.pick(&[1, 1, 3, 3, 4]) } else { self.d.pick(&[0, 0, 2, 2, 4, 5]) };
+        let access = self.access(kind, second, place);
+        if !second {
+            return format!("{access}st.release.gpu.global.u32 [f], 1;\n");
+        }
+        let last = if self.d.chance(50) { self.any(second) } else { String::new() };
+        format!("L:\nld.acquire.gpu.global.u32 g, [f];\nsetp.eq.u32 q, g, 0;\n@q bra L;\n{access}{last}")
+    }
+
+    fn any(&mut self, second: bool) -> String {
+        let (kind, place) = (self.d.below(6), self.place());
+        self.access(kind, second, place)
     }
 
     fn scope(&mut self) -> &'static str {
         self.d.pick(&["cta", "cluster", "gpu", "gpu", "sys"])
     }
 
-    fn access(&mut self, second: bool) -> String {
-        let (space, addr) = self.place(second);
-        let scope = self.scope();
-        match self.d.below(6) {
+    fn access(&mut self, kind: usize, second: bool, (space, addr): Place) -> String {
+        let (addr, scope) = (addr[usize::from(second)], self.scope());
+        match kind {
             0 => {
                 let (vec, ty, n) = self.vector();
                 format!("st.weak.{space}{vec}.{ty} {addr}, {};\n", list("v", n))

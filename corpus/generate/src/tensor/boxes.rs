@@ -21,12 +21,12 @@ enum End {
 pub fn boxes(d: &mut dyn Choose) -> Option<Program> {
     let clusters = d.chance(40);
     let mut w = Pair { d, clusters };
-    let (text, end) = match w.d.below(10) {
+    let (text, end) = match w.d.below(11) {
         0 => loaded(&mut w),
         1 | 2 => stored(&mut w),
         3 | 4 => bytes(&mut w),
-        5 => (prefetched(&mut w), End::Own),
-        6 | 7 => remote(&mut w),
+        5 | 6 => (prefetched(&mut w), End::Own),
+        7 | 8 => remote(&mut w),
         _ => (map(&mut w), End::Own),
     };
     let far = if clusters {
@@ -167,7 +167,7 @@ fn prefetched(w: &mut Pair<'_>) -> String {
         return "cp.async.bulk.prefetch.L2.global [g], 32;\n".to_owned();
     }
     let (dims, mode, at, offsets) =
-        shape(w, &["tile", "tile", "tile::gather4", "im2col", "im2col::w", "im2col::w::128"]);
+        shape(w, &["tile", "tile::gather4", "im2col", "im2col::w", "im2col::w", "im2col::w::128"]);
     format!("cp.async.bulk.prefetch.tensor.{dims}d.L2.global.{mode} [m as tile(g, 32), {{{at}}}]{offsets};\n")
 }
 

@@ -29,7 +29,7 @@ fn moved(w: &mut Pair<'_>) -> (String, &'static str) {
     let half = if shape == "16x32bx2" { format!(", {}", w.d.pick(&[64, 128])) } else { String::new() };
     let names = |count: usize| (0..count).map(|n| format!("r{n}")).collect::<Vec<_>>().join(", ");
     let list = names(registers * times);
-    match w.d.below(5) {
+    match w.d.below(6) {
         0 | 1 => {
             let pack = w.d.pick(&["", "", ".pack::16b"]);
             let load = format!("tcgen05.ld.sync.aligned.{shape}.x{times}{pack}.b32 {{{list}}}, [t]{half};\n");
@@ -44,7 +44,8 @@ fn moved(w: &mut Pair<'_>) -> (String, &'static str) {
         _ => {
             let (shape, half) = if half.is_empty() { ("32x32b", "") } else { (shape, &*half) };
             let (times, op) = (times.max(2), w.d.pick(&["min", "max"]));
-            let how = w.d.pick(&[".f32", ".f32", ".abs.f32", ".NaN.f32", ".abs.NaN.f32", ".u32", ".s32"]);
+            let how =
+                w.d.pick(&[".f32", ".abs.f32", ".NaN.f32", ".abs.NaN.f32", ".u32", ".u32", ".s32", ".s32"]);
             let list = names(times);
             let load = format!(
                 "tcgen05.ld.red.sync.aligned.{shape}.x{times}.{op}{how} {{{list}}}, red, [t]{half};\n"

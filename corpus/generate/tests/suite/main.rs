@@ -5,6 +5,7 @@
 mod canon;
 mod cuts;
 mod exhaustive;
+mod kernels;
 mod litmus;
 mod reduce;
 mod source;

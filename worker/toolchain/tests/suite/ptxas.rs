@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 use crate::common::{assembler, on_all};
-use moire_generate::{Profile, Stream};
+use moire_generate::{KernelDraw, Profile, Stream};
 use moire_kernel::emit;
 use moire_program::ir::Program;
 use moire_program::text::{Format, Severity, parse};
@@ -118,4 +118,16 @@ fn programs_of_the_corpus_and_of_the_generator_are_assembled() {
     }
     let (compared, not_compared) = agree(&ptxas, &programs);
     assert!(compared > 250, "{compared} compared, not compared: {not_compared:?}");
+}
+
+#[test]
+fn drawn_kernels_are_accepted() {
+    let Some(ptxas) = assembler() else { return };
+    let stream = Stream::new(11, Profile::Kernel);
+    let modules: Vec<KernelDraw> = (0..60).filter_map(|index| stream.module(index)).collect();
+    assert_eq!(modules.len(), 60);
+    on_all(&modules, |kernel| {
+        let answer = ptxas.assemble(&kernel.module, kernel.target).unwrap();
+        assert_eq!(answer.accepted(), Some(true), "{answer:?}\n{}", kernel.text());
+    });
 }

@@ -4,8 +4,10 @@
 //! One deviation of `ptxas` 13.5 is recorded: of identical volatile or mmio loads into one register in a row only one is
 //! left, at every level of optimisation.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
+use moire_generate::{KernelDraw, Profile, Stream};
+use moire_toolchain::order::losses;
 use moire_toolchain::{Nvdisasm, Ptxas};
 
 const TARGETS: [&str; 2] = ["sm_90a", "sm_100a"];
@@ -129,4 +131,27 @@ fn orders_and_scopes_are_kept() {
             }
         }
     }
+}
+
+/// Whole kernels, as the assembler optimises them: nothing that is read of them has lost an order.
+#[test]
+fn drawn_kernels_keep_their_order() {
+    let Some((ptxas, nvdisasm)) = tools() else { return };
+    let stream = Stream::new(11, Profile::Kernel);
+    let (mut read, mut unread) = (0, 0);
+    for index in 0..40 {
+        let KernelDraw { module, target, .. } = stream.module(index).unwrap();
+        let code = nvdisasm.code(&ptxas, &module, target).unwrap();
+        for one in losses(&module, &code, target) {
+            match one {
+                Ok(loss) => {
+                    read += 1;
+                    assert_eq!(loss, None, "{target}\n{module}");
+                }
+                Err(_) => unread += 1,
+            }
+        }
+    }
+    println!("{read} read, {unread} not");
+    assert!(read > 0, "{unread} not read");
 }

@@ -9,8 +9,9 @@ use moire_generate::Profile;
 use moire_worker::job::Engine;
 use moire_worker::oracle::{self, COMPILER, DEVICE, LLVM_SOURCES, STAND_IN, Takes};
 
-/// Campaigns where none are named: enough programs for every canary, and enough protocols for a mutation score.
-const DEFAULT: [(Profile, u64); 2] = [(Profile::Core, crate::scores::CANARY_ITEMS), (Profile::Protocol, 60)];
+/// Campaigns where none are named: enough programs for every canary, and enough protocols and kernels for a mutation score.
+const DEFAULT: [(Profile, u64); 3] =
+    [(Profile::Core, crate::scores::CANARY_ITEMS), (Profile::Protocol, 60), (Profile::Kernel, 300)];
 /// The same where the tools for them are here: several releases of each.
 const WITH_TOOLS: [(Profile, u64); 2] = [(Profile::TileIr, 300), (Profile::Source, 300)];
 /// Programs of core for a device that is lent.
