@@ -16,7 +16,9 @@ const PLACES: usize = 16;
 
 /// Every other form of the instruction at `at`: one candidate each. Edits before it are in `steps`.
 pub(crate) fn changes(bench: &Bench<'_>, steps: &[Step], at: At) -> Vec<Step> {
-    let all = sites(bench, at);
+    // One instruction of a kernel may be several of the program, of which only one is this one.
+    let kind = |site: &At| bench.op(&[], site.thread, site.pc).map(std::mem::discriminant);
+    let all: Vec<At> = sites(bench, at).into_iter().filter(|site| kind(site) == kind(&at)).collect();
     let forms = |site: &At| -> Vec<Op> {
         let op = bench.op(steps, site.thread, site.pc);
         let commit = op.and_then(|op| committed(&bench.program, *site, op));

@@ -13,6 +13,7 @@ use moire_verdict::kernel::Wanted;
 use moire_verdict::question::{Host, Library, Question};
 use std::cell::Cell;
 use std::path::Path;
+use std::time::Duration;
 
 /// Explanations that ask for time this often get no more.
 const ASKED: u32 = 2_000;
@@ -50,8 +51,9 @@ fn beside(_: &Path) -> Option<String> {
 }
 
 fn judged(text: &str) -> Answer {
-    let limits = Limits { checks: 2_000, ..Limits::default() };
-    let question = Question { limits, ..Question::default() };
+    let limits = Limits { checks: 10_000, ..Limits::default() };
+    let after_finding = Duration::from_secs(10);
+    let question = Question { limits, after_finding, ..Question::default() };
     let file = File::new(Path::new("k.ptx"), "k.ptx", text.as_bytes().to_vec(), None);
     let asked = Asked::new(&question, "ptx", true, Library { load, beside }).expect("the model loads");
     let host = Here(Cell::new(0));
@@ -304,5 +306,55 @@ END:
 fn lanes_of_one_warp_meet_where_other_warps_do_not_come() {
     let (new, fixed) = patched(MATRIX);
     assert!(new.len() == 1 && new[0].trim().starts_with("bar.warp.sync"), "{new:?}");
+    assert_eq!(judged(&fixed).verdicts.words(), ["clean"], "{fixed}");
+}
+
+/// Two warps wait for the phase before the first, which is over, and read what a copy brings.
+const EARLY: &str = "\
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry early(.param .u64 in, .param .u64 out)
+.reqntid 64
+{
+    .reg .pred %p<3>;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<5>;
+    .shared .align 128 .b8 buf[256];
+    .shared .align 8 .b8 full[8];
+    ld.param.u64 %rd0, [in];
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r0, %tid.x;
+    mov.u32 %r1, buf;
+    mov.u32 %r2, full;
+    shl.b32 %r3, %r0, 2;
+    add.u32 %r4, %r1, %r3;
+    setp.ne.u32 %p0, %r0, 0;
+    @%p0 bra READY;
+    mbarrier.init.shared::cta.b64 [%r2], 1;
+    fence.mbarrier_init.release.cluster;
+READY:
+    bar.sync 0;
+    @%p0 bra LOOP;
+    mbarrier.arrive.expect_tx.shared::cta.b64 %rd2, [%r2], 256;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd0], 256, [%r2];
+LOOP:
+    mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r2], 1;
+    @!%p1 bra LOOP;
+    ld.shared.u32 %r5, [%r4];
+    mul.wide.u32 %rd3, %r0, 4;
+    add.s64 %rd4, %rd1, %rd3;
+    st.global.u32 [%rd4], %r5;
+    ret;
+}
+";
+
+#[test]
+fn a_wait_of_a_module_gets_the_parity_of_the_phase() {
+    let (new, fixed) = patched(EARLY);
+    assert_eq!(
+        new.iter().map(|l| l.trim()).collect::<Vec<_>>(),
+        ["mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r2], 0;"]
+    );
     assert_eq!(judged(&fixed).verdicts.words(), ["clean"], "{fixed}");
 }
