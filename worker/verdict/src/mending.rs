@@ -190,13 +190,13 @@ fn changes(text: &str, fixed: &str) -> Vec<String> {
     diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal).flat_map(one).collect()
 }
 
-/// The module with these edits, judged again: early between the lines of the launch, or late.
+/// The module with these edits, judged again: early between the lines of the launch, or late. Also whether it is late.
 fn rewritten(
     text: &str,
     program: &Program,
     steps: &[Step],
     left: &dyn Fn(&str) -> Option<Left>,
-) -> Result<String, Why> {
+) -> Result<(String, bool), Why> {
     let mut why = Why::Named;
     let mut tried = None;
     for late in [false, true] {
@@ -204,7 +204,7 @@ fn rewritten(
         why = Why::Again;
         if tried.as_ref() != Some(&fixed) && meets(text, program, steps, late) {
             if left(&fixed).is_some_and(|left| left.is_empty()) {
-                return Ok(fixed);
+                return Ok((fixed, late));
             }
             tried = Some(fixed);
         }
@@ -219,9 +219,12 @@ fn mended(
     origin: Origin<'_>,
 ) -> Result<Advice, Why> {
     let (name, text, program) = (&source.name, &source.text, source.written());
-    let fixed = match origin {
-        Origin::Litmus => patch::native(text, program, &found.edits(), &found.program),
-        Origin::Module(_, left) => Some(rewritten(text, program, &found.steps, left)?),
+    let (fixed, late) = match origin {
+        Origin::Litmus => (patch::native(text, program, &found.edits(), &found.program), false),
+        Origin::Module(_, left) => {
+            let (fixed, late) = rewritten(text, program, &found.steps, left)?;
+            (Some(fixed), late)
+        }
     };
     let diff =
         |fixed: String| TextDiff::from_lines(text, &fixed).unified_diff().header(name, name).to_string();
@@ -232,7 +235,8 @@ fn mended(
     };
     Ok(Advice {
         edits,
-        weakest: found.weakest,
+        // Of several edits one may be needed only where the others do not stand late.
+        weakest: found.weakest && (!late || found.steps.len() == 1),
         explorations: found.explorations,
         mistakes: mistakes(&explored(program, &found.solves, all), all).iter().map(at).collect(),
         patch: fixed.map(diff),
