@@ -1,6 +1,6 @@
 //! The end that somebody asks for: Ctrl-C, or SIGTERM of a service manager.
 //!
-//! Contract: after [`listen`] the first request is kept, whether or not anybody waits for it yet; the second one ends the process at once,
+//! Contract: after [`listen`] the first request is kept, also where nothing waits for it yet; the second one ends the process at once,
 //! with the exit code of an incomplete answer.
 
 use crate::exit;

@@ -22,6 +22,7 @@ mod looped;
 pub mod mending;
 mod naming;
 pub mod problem;
+pub mod problems;
 pub mod proof;
 pub mod question;
 pub mod readings;

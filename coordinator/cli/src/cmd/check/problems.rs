@@ -3,7 +3,8 @@
 use super::text;
 use moire_verdict::answer::{Answer, Hang, Part};
 use moire_verdict::finding::Finding;
-use moire_verdict::problem::{Problem, letter};
+use moire_verdict::problem::Problem;
+use moire_verdict::problems::letter;
 
 /// What an answer holds of a problem.
 pub(super) struct About<'a> {
