@@ -9,7 +9,6 @@ use crate::finding::Finding;
 use crate::input::{File, Rejected, Source};
 use crate::kernel::{self, Kernel, Launched, Taken, Wanted};
 use crate::mending::{self, Advice, Origin, Redundant};
-use crate::problems::problems;
 use crate::proof::Mistake;
 use crate::question::{Host, Question};
 use crate::readings::Asking;
@@ -80,9 +79,7 @@ impl Judge<'_> {
     pub fn file(&self, file: &File) -> Answer {
         let answer = if kernel::is_module(file) { self.kernel(file) } else { self.litmus(file) };
         let answer = answer.unwrap_or_else(|error| Answer::failed(file.name(), error));
-        let mut answer = answer.complete(&kernel::pieces(file, &self.launch.then).0);
-        answer.problems = problems(&answer);
-        answer
+        answer.complete(&kernel::pieces(file, &self.launch.then).0)
     }
 
     fn litmus(&self, file: &File) -> Result<Answer> {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 type Key = (&'static str, String, bool, BTreeSet<String>);
 
 /// All problems of an answer, in order of their first lines.
-pub(crate) fn problems(answer: &Answer) -> Vec<Problem> {
+pub fn problems(answer: &Answer) -> Vec<Problem> {
     let mut all: BTreeMap<Key, Problem> = BTreeMap::new();
     for (n, part) in answer.parts.iter().enumerate() {
         let own = part.findings.iter().enumerate();

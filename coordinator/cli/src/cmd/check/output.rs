@@ -13,6 +13,7 @@ use moire_console::output::Format;
 use moire_coordinator::clock::unix_ms;
 use moire_verdict::answer::Answer;
 use moire_verdict::mending::Advice;
+use moire_verdict::problems::problems;
 
 pub(super) struct Output<'a> {
     args: &'a Check,
@@ -42,6 +43,7 @@ impl<'a> Output<'a> {
     /// # Errors
     /// Something cannot be written.
     pub(super) fn take(&mut self, task: &Task, mut answer: Answer) -> Result<()> {
+        answer.problems = problems(&answer);
         if let Ok(file) = &task.file {
             let text = str::from_utf8(&file.bytes).unwrap_or_default();
             let (said, code) = self.known.about(&mut answer, &file.path, text);
