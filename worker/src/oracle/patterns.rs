@@ -97,18 +97,13 @@ fn tried(protocol: &Protocol, model: &Model, case: &mut Case<'_>) -> Vec<(Arc<Pr
 /// The rule that the program of the item breaks, which is that of something right.
 fn right(program: &Arc<Program>, model: &Model, case: &mut Case<'_>) -> Option<(Arc<Program>, Broken)> {
     let said = case.said(MODEL).unwrap_or_else(|| {
-        answer::explored_planted(program, model, case.context.planted).map(|answer| answer.verdict())
+        let answer = answer::explored_planted(program, model, case.context.planted)?;
+        case.report.engines.push(answer.report(PATTERNS.name));
+        Ok(answer.verdict())
     });
     match said {
-        Ok(verdict) => {
-            let row = EngineReport {
-                engine: PATTERNS.name.into(),
-                verdict: verdict.clone(),
-                ..EngineReport::default()
-            };
-            case.report.engines.push(row);
-            (verdict != CLEAN).then(|| (Arc::clone(program), rule(Direction::Property, verdict)))
-        }
+        Ok(verdict) if verdict == CLEAN => None,
+        Ok(verdict) => Some((Arc::clone(program), rule(Direction::Property, verdict))),
         Err(why) => {
             case.abstain(&why.at(PATTERNS.name));
             None

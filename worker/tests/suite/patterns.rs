@@ -2,7 +2,7 @@
 //! verified from its text.
 
 use moire_worker::direction::Direction;
-use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, Plan, Source, Verification};
+use moire_worker::job::{Budget, Cancel, Claim, Engine, EngineReport, Item, Plan, Source, Verification};
 use moire_worker::oracle::{MUTANT, Oracles, PATTERNS};
 use std::sync::Arc;
 
@@ -23,6 +23,9 @@ fn protocols_break_no_rule_and_most_mistakes_are_found() {
     for index in 0..8 {
         let report = oracles.run(&item(index), &Cancel::new());
         assert_eq!(report.claims, [], "item {index}");
+        // A coordinator sends a worker away that says otherwise.
+        let unseen = |e: &&EngineReport| e.verdict == "clean" && e.executions == 0;
+        assert_eq!(report.engines.iter().find(unseen), None, "item {index}");
         let mutants = report.engines.iter().filter(|e| e.engine.starts_with(MUTANT));
         for row in mutants {
             rows += 1;
@@ -42,6 +45,9 @@ fn kernels_break_no_rule_and_most_weakenings_are_found() {
     for index in 0..60 {
         let report = oracles.run(&of_stream("kernel", index), &Cancel::new());
         assert_eq!(report.claims, [], "item {index}");
+        // A coordinator sends a worker away that says otherwise.
+        let unseen = |e: &&EngineReport| e.verdict == "clean" && e.executions == 0;
+        assert_eq!(report.engines.iter().find(unseen), None, "item {index}");
         let mutants = report.engines.iter().filter(|e| e.engine.starts_with(MUTANT));
         for row in mutants {
             rows += 1;
