@@ -20,7 +20,13 @@ pub(crate) fn finding(
         _ => (claim.program.clone(), Hash::of(claim.program.as_bytes())),
     };
     let axioms: Vec<Vec<String>> = claim.axioms.iter().map(|a| a.names.clone()).collect();
-    let bug = if needs::one_bug(&claim.oracle, &axioms) { Hash::default() } else { id };
+    // What decides between two models is one difference between them, whatever the programs.
+    let differs = claim.direction == "difference" && !axioms.is_empty();
+    let bug = match differs {
+        _ if needs::one_bug(&claim.oracle, &axioms) => Hash::default(),
+        true => Hash::of(sides(claim).as_bytes()),
+        false => id,
+    };
     let hash = |bytes: &[u8]| bytes.try_into().map(Hash).unwrap_or_default();
     let model = |m: &v1::Side| ModelRef {
         name: m.name.clone(),
@@ -46,6 +52,11 @@ pub(crate) fn finding(
         count: 1,
         ..Finding::default()
     }
+}
+
+/// The models of a claim, in one word.
+fn sides(claim: &v1::Claim) -> String {
+    claim.models.iter().map(|m| format!("{} {:?}\n", m.name, m.variants)).collect()
 }
 
 /// The claim of a finding, to be run again.

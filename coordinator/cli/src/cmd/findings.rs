@@ -73,7 +73,8 @@ pub(crate) enum Findings {
 pub(crate) fn why(f: &Finding) -> Option<String> {
     let axioms: Vec<String> = f.axioms.iter().map(|set| set.join(" + ")).collect();
     let decided = || (!axioms.is_empty()).then(|| format!("decided by {}", axioms.join(" or ")));
-    mistaken(&f.oracle, &f.axioms).or_else(decided)
+    let waits = || (f.rule == "progress").then(|| "one of the two waits for ever, the other ends".to_owned());
+    mistaken(&f.oracle, &f.axioms).or_else(decided).or_else(waits)
 }
 
 /// A finding as text: the sides that disagree, the axioms, the program, the line that replays it.

@@ -366,7 +366,7 @@ fn a_run_that_names_no_stream_has_all_languages() {
     }
     let all: Vec<&str> = out.split("in all:\n").nth(1).unwrap().lines().collect();
     assert_eq!(all.len(), if compilers { 7 } else { 6 }, "{out}");
-    let core = if compilers { 4 } else { 6 };
+    let core = if compilers { 3 } else { 5 };
     assert!(all[0].starts_with(&format!("  core     {core} programs, ")), "{out}");
     assert!(!out.contains("model-pair difference"), "{out}");
     assert_eq!(said(here.path(), &["report", "--store", "s", "--out", "page"]).0, 0);
