@@ -4,7 +4,7 @@
 //! One deviation of `ptxas` 13.5 is recorded: of identical volatile or mmio loads into one register in a row only one is
 //! left, at every level of optimisation.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use moire_generate::{KernelDraw, Profile, Stream};
 use moire_toolchain::order::losses;
