@@ -1,6 +1,6 @@
 //! Small kernels of PTX as real code has them, and each with one order weakened.
 //!
-//! Contract: a drawn kernel is a module that the assembler accepts, of one or two phases ([`PHASES`]) that follow each other in its
+//! Contract: a drawn kernel is a module that the assembler accepts, of one or two phases (`PHASES`) that follow each other in its
 //! CTAs. It is right by the letter of the documents. A weakened one differs from it in one line: a barrier, a fence, a wait or an
 //! arrival is missing, moved, repeated, relaxed or of a narrower scope; a parity, a count or the name of a barrier is another. It
 //! may still be right. Both are launched as they say, and go through the front for modules.

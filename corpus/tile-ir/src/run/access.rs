@@ -229,16 +229,15 @@ impl Block<'_, '_> {
         Ok(Operands { places, elem, a, b, mask, token, outside, reduced })
     }
 
-    /// Floats that are added are bits of that width, as in PTX. Whoever shows a verdict says so.
+    /// Floats that are added are bits of that width, as in PTX. The answer of `moire check` says so.
     fn element_type(&self, to: Scalar, kind: TileKind, sign: Sign) -> Done<Ty> {
         let exchanges = matches!(kind, TileKind::Rmw { op: AtomOp::Exch, .. });
         if to.bits() < 8 {
             return self.refuse("an access to less than a byte");
         }
-        Ok(match (kind, register_type(to, sign)) {
-            (TileKind::Rmw { .. }, Ty::U(bits)) if !to.integer() && !exchanges => Ty::F(bits),
-            (_, ty) => ty,
-        })
+        let bits = register_type(to, sign);
+        let adds = matches!(kind, TileKind::Rmw { .. }) && !to.integer() && !exchanges;
+        Ok(if adds { Ty::F(u8::try_from(8 * bits.bytes()).unwrap_or(u8::MAX)) } else { bits })
     }
 
     fn touch(&mut self, instr: &Instr, (kind, sign): Does, operands: &Operands) -> Done<()> {

@@ -57,15 +57,14 @@ fn flight(items: &[Placed], course: &Course, from: usize, lanes: u32) -> BTreeSe
 
 /// The groups since the copy, its own one too, behind an item. None: the copy is over there.
 fn behind(placed: &Placed, bulk: bool, lanes: u32, groups: u32) -> Option<u32> {
-    match (copy(placed).filter(|_| placed.lanes & lanes == lanes), bulk) {
-        (Some(AsyncCopy::Commit), false) | (Some(AsyncCopy::BulkCommit), true) => {
-            Some((groups + 1).min(GROUPS))
-        }
-        (Some(AsyncCopy::Wait(left)), false) if groups > *left => None,
-        (Some(AsyncCopy::BulkWait { groups: left, .. }), true) if groups > *left => None,
-        (Some(AsyncCopy::WaitAll), false) => None,
-        _ => Some(groups),
-    }
+    let Some(own) = copy(placed).filter(|_| placed.lanes & lanes == lanes) else { return Some(groups) };
+    let commits = matches!((own, bulk), (AsyncCopy::Commit, false) | (AsyncCopy::BulkCommit, true));
+    let ends = matches!(
+        (own, bulk),
+        (AsyncCopy::Wait(left), false) | (AsyncCopy::BulkWait { groups: left, .. }, true) if groups > *left
+    );
+    let ends = ends || !bulk && matches!(own, AsyncCopy::WaitAll);
+    if commits { Some((groups + 1).min(GROUPS)) } else { (!ends).then_some(groups) }
 }
 
 /// The stretches in which the access of an item happens.
