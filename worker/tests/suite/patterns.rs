@@ -16,23 +16,28 @@ fn of_stream(stream: &str, index: u64) -> Item {
     Item { plan: Arc::new(plan), index, source }
 }
 
-#[test]
-fn protocols_break_no_rule_and_most_mistakes_are_found() {
-    let oracles = Oracles::new();
+/// The mutants of these items, and how many were found. The items are right.
+fn mutants(oracles: &Oracles, items: impl Iterator<Item = Item>) -> (usize, usize) {
     let (mut rows, mut found) = (0, 0);
-    for index in 0..8 {
-        let report = oracles.run(&item(index), &Cancel::new());
-        assert_eq!(report.claims, [], "item {index}");
+    for item in items {
+        let report = oracles.run(&item, &Cancel::new());
+        assert_eq!(report.claims, [], "item {}", item.index);
         // A coordinator sends a worker away that says otherwise.
         let unseen = |e: &&EngineReport| e.verdict == "clean" && e.executions == 0;
-        assert_eq!(report.engines.iter().find(unseen), None, "item {index}");
-        let mutants = report.engines.iter().filter(|e| e.engine.starts_with(MUTANT));
-        for row in mutants {
+        assert_eq!(report.engines.iter().find(unseen), None, "item {}", item.index);
+        for row in report.engines.iter().filter(|e| e.engine.starts_with(MUTANT)) {
             rows += 1;
             let clean = ["equivalent", "clean, unconfirmed"].contains(&row.verdict.as_str());
             found += usize::from(!clean);
         }
     }
+    (rows, found)
+}
+
+#[test]
+fn protocols_break_no_rule_and_most_mistakes_are_found() {
+    let oracles = Oracles::new();
+    let (rows, found) = mutants(&oracles, (0..8).map(item));
     assert!(rows >= 24 && found * 10 > rows * 8, "{found} of {rows} mutants found");
     assert_eq!(oracles.run(&item(3), &Cancel::new()), oracles.run(&item(3), &Cancel::new()));
 }
@@ -41,21 +46,7 @@ fn protocols_break_no_rule_and_most_mistakes_are_found() {
 #[test]
 fn kernels_break_no_rule_and_most_weakenings_are_found() {
     let oracles = Oracles::new();
-    let (mut rows, mut found) = (0, 0);
-    for index in 0..60 {
-        let report = oracles.run(&of_stream("kernel", index), &Cancel::new());
-        assert_eq!(report.claims, [], "item {index}");
-        // A coordinator sends a worker away that says otherwise.
-        let unseen = |e: &&EngineReport| e.verdict == "clean" && e.executions == 0;
-        assert_eq!(report.engines.iter().find(unseen), None, "item {index}");
-        let mutants = report.engines.iter().filter(|e| e.engine.starts_with(MUTANT));
-        for row in mutants {
-            rows += 1;
-            let clean = ["equivalent", "clean, unconfirmed"].contains(&row.verdict.as_str());
-            found += usize::from(!clean);
-        }
-    }
-    println!("{found} of {rows}");
+    let (rows, found) = mutants(&oracles, (0..60).map(|index| of_stream("kernel", index)));
     assert!(rows >= 20 && found * 2 > rows, "{found} of {rows} weakened kernels found");
 }
 
