@@ -60,13 +60,7 @@ pub(super) fn barrier(k: &mut Script, d: &mut dyn Choose) {
     k.line(format!("mad.lo.u32 r_next, r_next, {}, r_tid;", shape.block));
     k.line(format!("mul.wide.u32 d_step, r_next, {bytes};"));
     k.line("add.u64 d_from, d_out, d_step;");
-    k.line(format!(
-        "mov.{} {value}, {};",
-        of.replace(['u', 's'], "b"),
-        if of == "f32" { "0f3F800000" } else { "7" }
-    ));
-    k.line(format!("st.global.{of} [d_to], {value};"));
-    k.sync();
+    part(k, of, &value);
     publish.fence(k, "@p_first ");
     publish.access(k, ("@p_first ", "atom", "acq_rel", "global.add.u32 r_old, [d_in], 1;"));
     let (wait, on) = (k.label(), k.label());
@@ -83,6 +77,14 @@ pub(super) fn barrier(k: &mut Script, d: &mut dyn Choose) {
     k.line(format!("st.global.{of} [d_to], {value};"));
 }
 
+/// Each thread stores its part, and the CTA meets.
+fn part(k: &mut Script, of: &str, value: &str) {
+    let (bits, number) = (of.replace(['u', 's'], "b"), if of == "f32" { "0f3F800000" } else { "7" });
+    k.line(format!("mov.{bits} {value}, {number};"));
+    k.line(format!("st.global.{of} [d_to], {value};"));
+    k.sync();
+}
+
 /// A split sum: each CTA stores its part and takes a ticket; the one with the last ticket adds up all parts.
 pub(super) fn split(k: &mut Script, d: &mut dyn Choose) {
     let shape = k.shape;
@@ -96,13 +98,7 @@ pub(super) fn split(k: &mut Script, d: &mut dyn Choose) {
     k.all(&["add.u64 d_to, d_out, d_step;"]);
     k.line(format!("mul.wide.u32 d_step, r_tid, {bytes};"));
     k.line("add.u64 d_from, d_out, d_step;");
-    k.line(format!(
-        "mov.{} {value}, {};",
-        of.replace(['u', 's'], "b"),
-        if of == "f32" { "0f3F800000" } else { "7" }
-    ));
-    k.line(format!("st.global.{of} [d_to], {value};"));
-    k.sync();
+    part(k, of, &value);
     publish.fence(k, "@p_first ");
     let ticket = if inc {
         format!("inc.u32 r_ticket, [d_in], {};", shape.grid - 1)
