@@ -18,7 +18,8 @@
 //!   the first read of its thread that may take it, then `r` comes first: otherwise `w` would destroy what `r` still needs. If
 //!   an earlier read of the thread has taken it, then `w` comes first, unless a later read of the thread is forced behind
 //!   `w`; then both directions are possible. If no write is forced before both, then `w` comes first: a reader that always
-//!   runs before its only writer reads nothing.
+//!   runs before its only writer reads nothing. Two threads that each read and then overwrite what the other one reads both read
+//!   first.
 //!   A program with `~exists` or `forall` states what it wants, and its conditions are asked instead.
 //!   A barrier at a line that all its threads run has the direction of the text (`line`), and so do fences and waits of a thread for
 //!   its own accesses beside it. Nothing is compared for them.

@@ -170,7 +170,7 @@ impl Orders {
         });
         let earlier: Vec<Place> = earlier.map(|p| p.1).collect();
         if earlier.is_empty() {
-            return write_first;
+            return write_first != self.crossed(write, read);
         }
         let taken = self.pairs.keys().any(|(roles, w, r)| {
             *roles == Roles::WriteRead
@@ -192,6 +192,19 @@ impl Orders {
             (true, false) => write_first,
             (true, true) => true,
         }
+    }
+
+    /// Whether the thread of the read overwrites behind it what the thread of the write read before. Not both of two such threads
+    /// can read what the other one writes, but both can read what was there.
+    fn crossed(&self, write: Place, read: Place) -> bool {
+        self.pairs.keys().any(|(roles, w, r)| {
+            *roles == Roles::WriteRead
+                && (w.thread, r.thread) == (read.thread, write.thread)
+                && read.line < w.line
+                && r.line < write.line
+                && !self.forced(&(Roles::WriteRead, *w, *r))
+                && !self.forced(&(Roles::ReadWrite, *r, *w))
+        })
     }
 }
 

@@ -61,12 +61,15 @@ pub(crate) fn put(bench: &Bench<'_>, at: At, behind: bool, what: &Added) -> Step
     sites(bench, at).into_iter().map(one).collect()
 }
 
-/// Handovers from `x` to `y` in this way of meeting: behind what completes the first access already, behind the commit of its group, and
-/// behind itself.
+/// Handovers from `x` to `y` in this way of meeting: behind what completes the first access already, behind the commit of its group,
+/// behind itself, and for a cluster behind the next barrier of its CTA, which the others of the CTA wait at.
 pub(crate) fn handovers(bench: &Bench<'_>, x: At, y: At, meeting: Meeting) -> Vec<Vec<Step>> {
     let early = |at: &At| at.thread != y.thread || at.pc < y.pc;
     let complete = completed(&bench.program, x).filter(early);
-    let places = complete.into_iter().chain(grouped(&bench.program, x).filter(early)).chain([x]);
+    let cluster = matches!(meeting, Meeting::Cluster { .. });
+    let joined = joined(&bench.program, x).filter(|at| cluster && early(at));
+    let places =
+        complete.into_iter().chain(grouped(&bench.program, x).filter(early)).chain([x]).chain(joined);
     places.filter_map(|place| handover(bench, (x, place), y, meeting)).collect()
 }
 
@@ -256,6 +259,13 @@ fn grouped(program: &Program, x: At) -> Option<At> {
     let body = &program.threads[x.thread].body;
     let [commit, _] = completion(&body[x.pc].op).try_into().ok()?;
     let pc = (x.pc + 1..body.len()).find(|pc| body[*pc].op == commit)?;
+    Some(At { thread: x.thread, pc })
+}
+
+/// The next barrier of the CTA behind an access.
+fn joined(program: &Program, x: At) -> Option<At> {
+    let body = &program.threads[x.thread].body;
+    let pc = (x.pc + 1..body.len()).find(|pc| matches!(body[*pc].op, Op::Bar { .. }))?;
     Some(At { thread: x.thread, pc })
 }
 

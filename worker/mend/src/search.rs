@@ -113,6 +113,7 @@ enum Tried {
 /// The first edits that make the program clean, or those that leave least.
 fn round(bench: &mut Bench<'_>, done: &[Step], now: &Standing) -> Option<(Vec<Step>, Standing)> {
     let targets = targets(bench, now);
+    let early = now.findings.iter().any(|f| f.flag.starts_with("early-"));
     let mut best: Option<(Vec<Step>, Standing)> = None;
     for class in 0..CLASSES {
         for target in &targets {
@@ -132,8 +133,9 @@ fn round(bench: &mut Bench<'_>, done: &[Step], now: &Standing) -> Option<(Vec<St
                 }
             }
         }
-        // Edits of existing instructions and whole handovers are preferred to the kinds that follow.
-        if best.is_some() && matches!(class, 1..=3 | 6 | 8) {
+        // Edits of existing instructions and whole handovers are preferred to the kinds that follow. A wait that passes too early
+        // waits for the wrong phase rather than at the wrong place.
+        if best.is_some() && (matches!(class, 1..=3 | 7 | 9) || class == PARITY && early) {
             return best;
         }
     }
@@ -144,8 +146,7 @@ fn tried(bench: &mut Bench<'_>, done: &[Step], candidate: Vec<Step>, now: &Stand
     if candidate.is_empty() || candidate.len() > WIDE {
         return Tried::No;
     }
-    let mut steps = done.to_vec();
-    steps.extend(candidate);
+    let steps = joined(done, candidate);
     if bench.wide && !follows_text(&bench.program, &steps) {
         return Tried::No;
     }
@@ -154,6 +155,21 @@ fn tried(bench: &mut Bench<'_>, done: &[Step], candidate: Vec<Step>, now: &Stand
         return Tried::No;
     }
     if standing.clean { Tried::Clean(steps, standing) } else { Tried::Better(steps, standing) }
+}
+
+/// Edits with more edits. What an access is fenced out with stands in front of a barrier that was put in at the same place.
+fn joined(done: &[Step], more: Vec<Step>) -> Vec<Step> {
+    let place = |e: &Edit| match e {
+        Edit::Insert { thread, at, .. } => Some((*thread, *at)),
+        Edit::Replace { .. } | Edit::Delete { .. } => None,
+    };
+    let taken: BTreeSet<_> = done.iter().flatten().filter_map(place).collect();
+    let fences =
+        |e: &Edit| matches!(e, Edit::Insert { what: Added::Plain(Op::Tcgen05(Tcgen05::FenceBefore)), .. });
+    let first = |step: &Step| step.iter().all(|e| fences(e) && place(e).is_some_and(|p| taken.contains(&p)));
+    let (mut out, rest): (Vec<Step>, Vec<Step>) = more.into_iter().partition(first);
+    out.extend(done.iter().cloned().chain(rest));
+    out
 }
 
 /// The target of candidates: the two instructions of a finding, or one, or none if threads only wait.
@@ -242,7 +258,9 @@ fn other_ctas(program: &Program, x: At) -> Vec<(At, At)> {
 }
 
 /// Kinds of candidate.
-const CLASSES: usize = 11;
+const CLASSES: usize = 12;
+/// The kind that turns the parity of a wait.
+const PARITY: usize = 4;
 
 /// The candidates of one kind, likely kinds first.
 fn candidates(bench: &Bench<'_>, done: &[Step], target: &Target, class: usize) -> Vec<Vec<Step>> {
@@ -258,6 +276,14 @@ fn candidates(bench: &Bench<'_>, done: &[Step], target: &Target, class: usize) -
     let one = |at: At| changes(bench, done, at).into_iter().map(|s| vec![s]);
     // A thread that never gets on lacks an arrival rather than waits for the wrong phase.
     let stuck = target.pairs.is_empty();
+    // Edits of one instruction, or of its copies: those that turn a parity, or all others.
+    let turned = |parity: bool| -> Vec<Vec<Step>> {
+        let mut out: Vec<Vec<Step>> = all().into_iter().flat_map(one).collect();
+        out.extend(twins(bench, done, &all()));
+        out.retain(|steps| steps.iter().any(|s| turns_parity(bench, s, true)) == parity);
+        out.retain(|steps| !steps.iter().any(|s| turns_parity(bench, s, stuck)));
+        out
+    };
     match class {
         0 => {
             let waits =
@@ -268,22 +294,18 @@ fn candidates(bench: &Bench<'_>, done: &[Step], target: &Target, class: usize) -
         1 => target.pairs.iter().filter_map(|(x, y)| relaxed(bench, *x, *y)).collect(),
         2 => over(vec![Meeting::Already]),
         3 => target.pairs.iter().flat_map(|(x, y)| at_lines(bench, *x, *y)).collect(),
-        4 => waits(bench, target, false, &|w| vec![Meeting::Wait(w)]),
-        5 => {
-            let mut out: Vec<Vec<Step>> = all().into_iter().flat_map(one).collect();
-            out.extend(twins(bench, done, &all()));
-            out.retain(|steps| !steps.iter().any(|s| turns_parity(bench, s, stuck)));
-            out
-        }
-        6 => target.pairs.iter().flat_map(|(x, y)| strong_everywhere(bench, *x, *y)).collect(),
-        7 => waits(bench, target, true, &|w| vec![Meeting::Wait(w)]),
-        8 => {
+        PARITY => turned(true),
+        5 => waits(bench, target, false, &|w| vec![Meeting::Wait(w)]),
+        6 => turned(false),
+        7 => target.pairs.iter().flat_map(|(x, y)| strong_everywhere(bench, *x, *y)).collect(),
+        8 => waits(bench, target, true, &|w| vec![Meeting::Wait(w)]),
+        9 => {
             let mut out = over(vec![Meeting::Barrier]);
             let cluster = |others_at_start| Meeting::Cluster { others_at_start };
             out.extend(over(vec![cluster(false), cluster(true)]));
             out
         }
-        9 => waits(bench, target, true, &|w| {
+        10 => waits(bench, target, true, &|w| {
             vec![Meeting::Commit(w), Meeting::Arrive(w), Meeting::CompletedBarrier(w)]
         }),
         _ => counted(bench),

@@ -131,3 +131,45 @@ fn a_barrier_of_a_kernel_stands_at_one_line_of_all_its_threads() {
     let whole = |e: &Edit| matches!(e, Edit::Insert { what: Added::Plain(Op::Bar { count: None, .. }), .. });
     assert!(step.iter().all(whole), "{step:?}");
 }
+
+/// Warps exchange chunks of tensor memory in place: both read before one of them overwrites.
+const EXCHANGE: &str = include_str!("../../../../corpus/litmus/bugs/tlx-1993-buggy.litmus");
+/// Two of four waits pass at once.
+const PARITIES: &str = include_str!("../../../../corpus/litmus/bugs/tilelang-2927-buggy.litmus");
+/// A product of two CTAs takes what the other CTA wrote, and only the own CTA met.
+const PEER: &str = include_str!("../../../../corpus/litmus/bugs/tlx-1553-buggy.litmus");
+
+#[test]
+fn who_exchanges_reads_first() {
+    let (_, advice) = advice(EXCHANGE).expect("barriers are missing");
+    let thread = |t: usize| -> Vec<String> {
+        let body = &advice.program.threads[t].body;
+        let word = |op: &Op| match op {
+            Op::Bar { .. } => Some("bar".to_owned()),
+            Op::Tcgen05(op) => Some(format!("{op:?}").split([' ', '(', '{']).next().unwrap_or("").to_owned()),
+            _ => None,
+        };
+        body.iter().filter_map(|i| word(&i.op)).collect()
+    };
+    let meets = ["FenceBefore", "bar", "FenceAfter"];
+    let own = [&["Load", "WaitLoad"][..], &meets, &["Store", "WaitStore"], &meets, &["Load"]].concat();
+    assert_eq!((thread(0), thread(1)), (own.iter().map(|s| (*s).to_owned()).collect(), thread(0)));
+}
+
+#[test]
+fn a_wait_that_passes_at_once_waits_for_the_other_parity() {
+    let (program, advice) = advice(PARITIES).expect("parities are wrong");
+    let words = describe(&program, &advice.steps);
+    assert!(words.len() == 2 && words.iter().all(|w| w.contains("], 0` instead of")), "{words:?}");
+}
+
+#[test]
+fn ctas_meet_behind_the_barrier_of_each() {
+    let (program, advice) = advice(PEER).expect("a barrier of the cluster is missing");
+    let words = describe(&program, &advice.steps);
+    assert!(
+        words.iter().all(|w| w.contains("barrier.cluster.") || w.contains("::after_thread")),
+        "{words:?}"
+    );
+    assert!(words.iter().any(|w| w.contains("between lines 33 and 34 of w_1")), "{words:?}");
+}
