@@ -1,6 +1,7 @@
 //! Findings as an answer holds them: the rule, what the instructions do, and where.
 
 use crate::naming::accesses;
+use crate::told;
 use moire_execution::leaf;
 use moire_explore::judge::{Verdict, flag_verdict};
 use moire_program::ir::Program;
@@ -18,7 +19,7 @@ pub struct Finding {
     pub accesses: Option<String>,
     /// The instructions, in order. None if the rule names no events.
     pub places: Vec<Place>,
-    /// The order that is missing, of a race between two instructions.
+    /// The order that is missing, of a race between two instructions. What is to do, of another rule.
     pub missing: Option<String>,
 }
 
@@ -52,11 +53,14 @@ impl Finding {
     }
 }
 
-/// The order that is missing between the two accesses of a race.
+/// The order that is missing between the two accesses of a race, and what is to do where another rule is broken.
 fn missing(finding: &leaf::Finding) -> Option<String> {
+    if flag_verdict(&finding.flag) != Verdict::Race {
+        return told::rule(&finding.flag).map(|rule| rule.mend.to_owned());
+    }
     let [a, b] = finding.places.as_slice() else { return None };
     let (first, last) = (a.line.min(b.line), a.line.max(b.line));
-    (flag_verdict(&finding.flag) == Verdict::Race).then(|| match first == last {
+    Some(match first == last {
         true => format!("an order between two runs of line {first}"),
         false => format!("an order between line {first} and line {last}"),
     })

@@ -21,6 +21,8 @@ pub struct Waits {
     pub at: String,
     /// How the other threads of its CTA ended that do not wait at this line, for a barrier of the CTA.
     pub absent: Vec<String>,
+    /// What has to come for it to go on, where that is known.
+    pub missing: Option<String>,
 }
 
 /// The threads that wait.
@@ -30,7 +32,9 @@ pub(crate) fn waits(program: &Program, ends: &[End], judgement: &Judgement, witn
         let place = place(program, t, end, witness);
         let mut line = place.map_or(0, |i| i.line);
         let mut absent = Vec::new();
+        let mut missing = None;
         let at = if let Some(stall) = judgement.stalls.iter().find(|s| s.thread == t) {
+            missing = arrivals(program, stall);
             lacking(program, stall)
         } else if let Some(stall) = judgement.column_stalls.iter().find(|s| s.thread == t) {
             line = stall.line;
@@ -47,7 +51,7 @@ pub(crate) fn waits(program: &Program, ends: &[End], judgement: &Judgement, witn
                 End::Spin(_) => value(program, t, place, witness),
             }
         };
-        Some(Waits { thread, line, at, absent })
+        Some(Waits { thread, line, at, absent, missing })
     };
     ends.iter().enumerate().filter_map(end).collect()
 }
@@ -159,11 +163,29 @@ fn columns(stall: &ColumnStall) -> String {
     }
 }
 
-/// An mbarrier whose phase no arrival completes.
-fn lacking(program: &Program, stall: &Stall) -> String {
+fn mbarrier(program: &Program, stall: &Stall) -> String {
     let owner = stall.owner.map_or(String::new(), |t| format!("{}:", program.threads[t.index()].name));
     let offset = if stall.offset == 0 { String::new() } else { format!("+{}", stall.offset) };
-    let name = format!("[{owner}{}{offset}]", program.objects[stall.object.index()].name);
+    format!("[{owner}{}{offset}]", program.objects[stall.object.index()].name)
+}
+
+/// The arrivals and the bytes that a phase lacks.
+fn arrivals(program: &Program, stall: &Stall) -> Option<String> {
+    let Stall { valid, phase, pending, tx, .. } = stall;
+    let of = format!("phase {phase} of mbarrier {}", mbarrier(program, stall));
+    let number = |n: u64, one: &str, all: &str| format!("{n} more {}", if n == 1 { one } else { all });
+    let arrivals = (*pending > 0).then(|| number(*pending, "arrival", "arrivals"));
+    let bytes = (*tx > 0).then(|| number(tx.unsigned_abs(), "byte of a copy", "bytes of copies"));
+    let bytes = bytes.or_else(|| {
+        (*tx < 0).then(|| format!("an expectation of {} bytes that came unexpected", tx.unsigned_abs()))
+    });
+    let all: Vec<String> = arrivals.into_iter().chain(bytes).collect();
+    (*valid && !all.is_empty()).then(|| format!("{} in {of}", all.join(" and ")))
+}
+
+/// An mbarrier whose phase no arrival completes.
+fn lacking(program: &Program, stall: &Stall) -> String {
+    let name = mbarrier(program, stall);
     if !stall.valid {
         return format!("{name}, which is no valid mbarrier");
     }

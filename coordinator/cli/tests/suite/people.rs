@@ -156,6 +156,19 @@ fn a_hang_names_line_value_and_who_is_absent() {
     let waits = &object["parts"][0]["hang"]["waits"];
     assert_eq!(waits[0]["thread"], "P0", "{out}");
     assert_eq!(waits[0]["absent"], serde_json::json!(["P1 has ended"]), "{out}");
+    let text = include_str!("../../../../corpus/litmus/bugs/fa-2761-buggy.litmus");
+    std::fs::write(here.path().join("product.litmus"), text).unwrap();
+    let (_, out, _) = said(here.path(), &["check", "product.litmus"]);
+    assert!(out.contains("missing: 1 more arrival in phase 0 of mbarrier [m:s_full]"), "{out}");
+}
+
+/// What is to do where no edit is offered.
+#[test]
+fn a_broken_rule_without_advice_says_what_it_asks_for() {
+    let text = include_str!("../../../../corpus/litmus/bugs/tirx-6-buggy.litmus");
+    let here = folder(&[("twice.litmus", text)]);
+    let (_, out, _) = said(here.path(), &["check", "twice.litmus"]);
+    assert!(out.contains("missing: Initialise once, by one thread"), "{out}");
 }
 
 /// The words of the model stay in JSON; people read what happens.

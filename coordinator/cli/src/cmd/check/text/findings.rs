@@ -57,7 +57,10 @@ fn unmended(answer: &Answer, part: &Part, advice: Option<&Advice>) -> String {
     }
     if let Some(why) = advice.and_then(|a| a.none.as_ref()) {
         out += &format!("  no advice: {why}\n");
-        let missing = groups.iter().filter_map(|g| g[0].missing.as_ref());
+        let orders = groups.iter().filter_map(|g| g[0].missing.as_ref());
+        let arrivals = part.hang.iter().flat_map(|h| &h.waits).filter_map(|w| w.missing.as_ref());
+        let mut told = BTreeSet::new();
+        let missing = orders.chain(arrivals).filter(|m| told.insert(*m));
         out.extend(missing.take(LISTED).map(|m| format!("    missing: {m}\n")));
     }
     out
