@@ -322,9 +322,9 @@ mod tests {
         let models = models().expect("shipped models load");
         let (one, two) = (args("moire --workers 1"), args("moire --workers 2"));
         for drawn in [Drawn::Protocols, Drawn::Mutants, Drawn::Loops, Drawn::Peeks, Drawn::Products] {
-            let whole = compared(&one, &models, drawn, 0, 9);
-            let mut parts = compared(&two, &models, drawn, 0, 4);
-            parts.add(compared(&two, &models, drawn, 4, 5));
+            let whole = compared(&one, &models, drawn, 0, 6);
+            let mut parts = compared(&two, &models, drawn, 0, 3);
+            parts.add(compared(&two, &models, drawn, 3, 3));
             assert_eq!(whole, parts);
             assert_eq!(whole.different, [""; 0]);
             assert!(whole.same > 3, "{whole:?}");
