@@ -6,7 +6,8 @@
 
 use crate::Step;
 use moire_program::edit::{Added, Edit};
-use moire_program::ir::{Instr, Op, Operand, Parts, Program, Thread};
+use moire_program::ir::{FenceOrder, Instr, Op, Operand, Parts, Program, Thread};
+use moire_program::mutate::synchronises;
 use moire_program::text::{Format, instruction, parse, print};
 use std::collections::BTreeSet;
 
@@ -104,6 +105,26 @@ pub fn ptx(text: &str, program: &Program, steps: &[Step], late: bool) -> Option<
         }
     }
     cut(text, cuts)
+}
+
+/// The same edits with each fence right behind what it acquires from, or right in front of what it releases to: in all launches, all accesses
+/// that a kernel has behind the one or in front of the other are on the same side of it. None if no fence moves.
+pub fn apart(program: &Program, steps: &[Step]) -> Option<Vec<Step>> {
+    let one = |edit: &Edit| {
+        let Edit::Insert { thread, at, what: Added::Plain(op @ Op::Fence { order, .. }) } = edit else {
+            return edit.clone();
+        };
+        let meets = |i: &Instr| synchronises(&i.op);
+        let body = &program.threads[*thread].body;
+        let to = match order {
+            FenceOrder::Acquire => body[..*at].iter().rposition(meets).map(|pc| pc + 1),
+            FenceOrder::Release => body[*at..].iter().position(meets).map(|pc| at + pc),
+            FenceOrder::AcqRel | FenceOrder::Sc => None,
+        };
+        Edit::Insert { thread: *thread, at: to.unwrap_or(*at), what: Added::Plain(op.clone()) }
+    };
+    let moved: Vec<Step> = steps.iter().map(|step| step.iter().map(one).collect()).collect();
+    (moved != steps).then_some(moved)
 }
 
 /// The first statement of a line, its guard and its `;` included.

@@ -7,7 +7,7 @@
 use moire_explore::judge::Verdict;
 use moire_kernel::meeting::Meetings;
 use moire_kernel::ptx;
-use moire_program::ir::{AsyncCopy, BarKind, Op, Program};
+use moire_program::ir::{AsyncCopy, BarKind, Op, Program, StoreOrder};
 use moire_program::{barrier_op, fence_op, jump_op, multimem_op, register_op};
 use std::collections::BTreeSet;
 
@@ -178,7 +178,8 @@ fn within(program: &Program, wrong: &[Vec<Place>]) -> Option<Whom> {
         let all = |p: Place, is: &dyn Fn(&Op) -> bool| {
             thread(p).is_some_and(|t| t.body.iter().filter(|i| i.line == p.1).all(|i| is(&i.op)))
         };
-        let stores = |p: Place| all(p, &|op| matches!(op, Op::Store { .. }));
+        // Updates of places that data decides are strong stores here.
+        let stores = |p: Place| all(p, &|op| matches!(op, Op::Store { order: StoreOrder::Weak, .. }));
         let (p, q) = (&thread(x)?.place, &thread(y)?.place);
         if !p.same_cta(q) || !all(x, &acts_at_once) || !all(y, &acts_at_once) || stores(x) && stores(y) {
             return None;

@@ -190,7 +190,7 @@ fn changes(text: &str, fixed: &str) -> Vec<String> {
     diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal).flat_map(one).collect()
 }
 
-/// The module with these edits, judged again: early between the lines of the launch, or late. Also whether it is late.
+/// The module with these edits, judged again: early between the lines of the launch, late, or with fences for all launches. Also whether it is late.
 fn rewritten(
     text: &str,
     program: &Program,
@@ -198,15 +198,16 @@ fn rewritten(
     left: &dyn Fn(&str) -> Option<Left>,
 ) -> Result<(String, bool), Why> {
     let mut why = Why::Named;
-    let mut tried = None;
-    for late in [false, true] {
+    let mut tried = BTreeSet::new();
+    let apart = patch::apart(program, steps);
+    for (steps, late) in [(Some(steps), false), (Some(steps), true), (apart.as_deref(), false)] {
+        let Some(steps) = steps else { continue };
         let Some(fixed) = patch::ptx(text, program, steps, late) else { continue };
         why = Why::Again;
-        if tried.as_ref() != Some(&fixed) && meets(text, program, steps, late) {
+        if meets(text, program, steps, late) && tried.insert(fixed.clone()) {
             if left(&fixed).is_some_and(|left| left.is_empty()) {
                 return Ok((fixed, late));
             }
-            tried = Some(fixed);
         }
     }
     Err(why)

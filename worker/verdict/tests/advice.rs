@@ -358,3 +358,102 @@ fn a_wait_of_a_module_gets_the_parity_of_the_phase() {
     );
     assert_eq!(judged(&fixed).verdicts.words(), ["clean"], "{fixed}");
 }
+
+/// Each thread clears a bin and counts in the bin that its data names.
+const BINS: &str = "\
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry bins(.param .u64 in)
+.reqntid 64
+{
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<3>;
+    .shared .align 4 .b8 bins[256];
+    ld.param.u64 %rd0, [in];
+    mov.u32 %r0, %tid.x;
+    shl.b32 %r1, %r0, 2;
+    mov.u32 %r2, bins;
+    add.s32 %r3, %r2, %r1;
+    mul.wide.u32 %rd1, %r0, 4;
+    add.s64 %rd2, %rd0, %rd1;
+    ld.global.u32 %r4, [%rd2];
+    and.b32 %r5, %r4, 63;
+    shl.b32 %r6, %r5, 2;
+    add.s32 %r7, %r2, %r6;
+    st.shared.u32 [%r3], 0;
+    red.shared.add.u32 [%r7], 1;
+    ret;
+}
+";
+
+#[test]
+fn updates_of_places_that_data_decides_come_behind_a_barrier() {
+    let (new, fixed) = patched(BINS);
+    assert_eq!(new.iter().map(|l| l.trim()).collect::<Vec<_>>(), ["bar.sync 0;"]);
+    assert_eq!(judged(&fixed).verdicts.words(), ["clean"], "{fixed}");
+}
+
+/// The last CTA adds up what all have written, four at a time and then one at a time; no fence is behind its ticket.
+const LAST: &str = "\
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry last(.param .u64 parts, .param .u64 ticket, .param .u64 sum)
+.reqntid 1
+{
+    .reg .pred %p<5>;
+    .reg .b32 %r<12>;
+    .reg .b64 %rd<8>;
+    ld.param.u64 %rd0, [parts];
+    ld.param.u64 %rd1, [ticket];
+    ld.param.u64 %rd2, [sum];
+    mov.u32 %r0, %ctaid.x;
+    mov.u32 %r1, %nctaid.x;
+    mul.wide.u32 %rd3, %r0, 4;
+    add.s64 %rd4, %rd0, %rd3;
+    st.global.u32 [%rd4], %r0;
+    fence.acq_rel.gpu;
+    sub.u32 %r2, %r1, 1;
+    atom.global.inc.u32 %r3, [%rd1], %r2;
+    setp.ne.u32 %p0, %r3, %r2;
+    @%p0 bra END;
+    mov.u32 %r4, 0;
+    mov.u32 %r5, %r1;
+    setp.lt.u32 %p1, %r5, 4;
+    @%p1 bra REST;
+FOUR:
+    ld.global.v4.u32 {%r6, %r7, %r8, %r9}, [%rd0];
+    add.u32 %r4, %r4, %r6;
+    add.u32 %r4, %r4, %r7;
+    add.u32 %r4, %r4, %r8;
+    add.u32 %r4, %r4, %r9;
+    add.s64 %rd0, %rd0, 16;
+    sub.u32 %r5, %r5, 4;
+    setp.ge.u32 %p2, %r5, 4;
+    @%p2 bra FOUR;
+REST:
+    setp.eq.u32 %p3, %r5, 0;
+    @%p3 bra WRITE;
+ONE:
+    ld.global.u32 %r10, [%rd0];
+    add.u32 %r4, %r4, %r10;
+    add.s64 %rd0, %rd0, 4;
+    sub.u32 %r5, %r5, 1;
+    setp.ne.u32 %p4, %r5, 0;
+    @%p4 bra ONE;
+WRITE:
+    st.global.u32 [%rd2], %r4;
+END:
+    ret;
+}
+";
+
+#[test]
+fn a_fence_holds_for_launches_that_read_elsewhere() {
+    let (new, fixed) = patched(LAST);
+    assert_eq!(new.iter().map(|l| l.trim()).collect::<Vec<_>>(), ["fence.acquire.gpu;"]);
+    let at = |word: &str| fixed.find(word).expect("it is there");
+    assert!(at("atom") < at("fence.acquire") && at("fence.acquire") < at("@%p0"), "{fixed}");
+    assert_eq!(judged(&fixed).verdicts.words(), ["clean"], "{fixed}");
+}
