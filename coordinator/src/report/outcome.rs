@@ -1,6 +1,6 @@
 //! The outcome of a night: the numbers that decide its exit code. Each finding is read once.
 
-use super::{Findings, Night, Regressions, ReportError};
+use super::{DIFFERENCE, Findings, Night, Regressions, ReportError};
 use moire_corpus::{Finding, FindingId, Since};
 use std::collections::BTreeMap;
 
@@ -12,6 +12,8 @@ const NAMED_MAX: usize = 1_000;
 pub struct Outcome {
     /// Number of findings by kind of change, without suppressed ones.
     pub counts: BTreeMap<Since, usize>,
+    /// How many of the new ones are differences between models or readings, which fail nothing.
+    pub differences: usize,
     /// Number of suppressed findings.
     pub suppressed: usize,
     /// Number of findings that fail the night.
@@ -45,6 +47,8 @@ impl Night {
                 Some(_) => out.suppressed += 1,
                 None => *out.counts.entry(row.since).or_default() += 1,
             }
+            let new = row.since == Since::New && row.suppressed.is_none();
+            out.differences += usize::from(new && finding.rule == DIFFERENCE);
             out.open |= row.open();
             out.silent |= row.since == Since::NotRetested && row.suppressed.is_none();
             if row.fails() {

@@ -85,7 +85,13 @@ fn summary(night: &Night, outcome: &Outcome, out: &Path) {
         None => println!("the first report of this store: everything open is new"),
     }
     for since in Since::ALL {
-        println!("{:6}  {}", outcome.counts.get(&since).unwrap_or(&0), since.word());
+        let fewer = match outcome.differences {
+            n if n > 0 && since == Since::New => {
+                format!(", of which {n} between models or readings fail nothing")
+            }
+            _ => String::new(),
+        };
+        println!("{:6}  {}{fewer}", outcome.counts.get(&since).unwrap_or(&0), since.word());
     }
     println!("{:6}  suppressed", outcome.suppressed);
     outcome.named.values().for_each(|line| println!("{line}"));
@@ -165,6 +171,15 @@ mod tests {
         for (what, night, expected) in cases {
             assert_eq!(codes(&night), expected, "{what}");
         }
+    }
+
+    #[test]
+    fn new_differences_between_models_are_counted_apart() {
+        let difference = Finding { rule: DIFFERENCE.to_owned(), ..finding(9, 9) };
+        let other = Finding { id: Hash([8; 32]), ..finding(9, 9) };
+        let night = Night { findings: vec![difference, other], last: None, ..after(finding(9, 9)) };
+        let outcome = night.outcome(&night.findings, &why).unwrap();
+        assert_eq!((outcome.counts[&Since::New], outcome.differences, outcome.failing), (2, 1, 1));
     }
 
     #[test]
