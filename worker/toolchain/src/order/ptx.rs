@@ -103,7 +103,8 @@ impl<'a> Ptx<'a> {
         }
     }
 
-    /// The instruction, as a class of instructions: its first word, the memory, the width.
+    /// The instruction, as a class of instructions: its first word, the memory, the width. Shared memory has one instruction of the
+    /// machine for `atom` and `red`.
     pub(super) fn class(&self, at: usize) -> String {
         let Some(instr) = self.instrs.get(at) else { return String::new() };
         let named = |name: &String| {
@@ -117,7 +118,11 @@ impl<'a> Ptx<'a> {
         };
         let access = ["ld", "st", "atom", "red"].contains(&instr.words[0].as_str());
         let bits = access.then(|| (bytes(instr) * 8).to_string());
-        let words = [Some(instr.words[0].clone()), space, bits];
+        let word = match &space {
+            Some(space) if instr.is("red") && space == "shared" => "atom".to_owned(),
+            _ => instr.words[0].clone(),
+        };
+        let words = [Some(word), space, bits];
         words.into_iter().flatten().collect::<Vec<_>>().join(".")
     }
 
