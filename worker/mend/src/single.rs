@@ -8,7 +8,7 @@ use moire_program::ir::*;
 use moire_program::mutate::synchronises;
 use moire_program::registers::uses;
 use moire_program::text::instruction;
-use moire_program::{jump_op, multimem_op, register_op};
+use moire_program::{barrier_op, jump_op, multimem_op, register_op};
 use std::collections::BTreeSet;
 
 /// Most places of a thread at which an arrival is tried.
@@ -436,7 +436,15 @@ fn lives(program: &Program, thread: usize, m: &Mbarrier) -> Vec<Vec<Step>> {
         let init = put(0, op(MbarrierOp::Init { count: Operand::Imm(1) }));
         return vec![vec![init, put(0, Op::MbarrierInitFence)]];
     }
-    let again = inits.iter().skip(1).map(|pc| vec![put(*pc, op(MbarrierOp::Inval))]);
+    // Two starts with nothing between them are a mistake in an address, or one too many: an end between them would hide it.
+    let between = |pc: &usize| {
+        let last = inits.iter().rev().find(|init| *init < pc).map_or(0, |init| init + 1);
+        body[last..*pc]
+            .iter()
+            .any(|i| matches!(i.op, barrier_op!()) || matches!(&i.op, Op::Mbarrier(o) if o.addr == m.addr))
+    };
+    let twice = inits.iter().skip(1).filter(|pc| between(pc));
+    let again = twice.map(|pc| vec![put(*pc, op(MbarrierOp::Inval))]);
     let reused = |pc: &usize| !inits.is_empty() && *pc > inits[0];
     let bytes = (0..body.len()).filter(|pc| reused(pc) && touches(&body[*pc].op, m.addr));
     again.chain(bytes.map(|pc| vec![put(pc, op(MbarrierOp::Inval))])).collect()

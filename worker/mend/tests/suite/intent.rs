@@ -173,3 +173,26 @@ fn ctas_meet_behind_the_barrier_of_each() {
     );
     assert!(words.iter().any(|w| w.contains("between lines 33 and 34 of w_1")), "{words:?}");
 }
+
+/// Two mbarriers are set up at one address.
+const ONE_ADDRESS: &str = include_str!("../../../../corpus/litmus/bugs/tlx-462-buggy.litmus");
+/// The memory of an mbarrier is used for another one, after its threads have met.
+const REUSED: &str = "moire \"reused\"
+.shared .b64 m;
+t (gpu 0, cta 0, warp 0) {
+  mbarrier.init.shared::cta.b64 [m], 1;
+  bar.sync 0;
+  mbarrier.init.shared::cta.b64 [m], 2;
+}
+u (gpu 0, cta 0, warp 1) {
+  bar.sync 0;
+}
+";
+
+#[test]
+fn an_end_between_two_starts_hides_no_wrong_address() {
+    assert_eq!(advice(ONE_ADDRESS).err(), Some(Why::Nothing));
+    let (program, advice) = advice(REUSED).expect("an end is missing");
+    let words = describe(&program, &advice.steps);
+    assert!(words.len() == 1 && words[0].starts_with("add `mbarrier.inval"), "{words:?}");
+}
