@@ -457,3 +457,17 @@ fn a_fence_holds_for_launches_that_read_elsewhere() {
     assert!(at("atom") < at("fence.acquire") && at("fence.acquire") < at("@%p0"), "{fixed}");
     assert_eq!(judged(&fixed).verdicts.words(), ["clean"], "{fixed}");
 }
+
+/// A loop at the start of a kernel, and one that nothing leads to.
+#[test]
+fn a_loop_that_nothing_leads_into_has_an_answer() {
+    let head = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n.reqntid 32\n{\n    .reg .pred %p<2>;\n    \
+         .reg .b32 %r<4>;\n    .reg .b64 %rd<2>;\n";
+    let spins = "L:\n    ld.param.u64 %rd0, [out];\n    ld.acquire.gpu.global.u32 %r0, [%rd0];\n    setp.eq.u32 %p0, %r0, 0;\n    @%p0 bra L;\n    \
+         ret;\n";
+    let dead = "    ld.param.u64 %rd0, [out];\n    ret;\nL:\n    ld.acquire.gpu.global.u32 %r0, [%rd0];\n    setp.eq.u32 %p0, %r0, 0;\n    \
+         @%p0 bra L;\n    ret;\n";
+    for body in [spins, dead] {
+        assert!(!judged(&format!("{head}{body}}}\n")).verdicts.words().is_empty(), "{body}");
+    }
+}

@@ -61,9 +61,10 @@ pub(crate) fn body(next: &[Vec<usize>], first: usize) -> BTreeSet<usize> {
     };
     let mut out = together(&(0..next.len()).collect());
     loop {
-        let entered = |pc: &usize| before[*pc].iter().any(|from| !out.contains(from));
+        let entered = |pc: &usize| *pc == 0 || before[*pc].iter().any(|from| !out.contains(from));
         let inner = together(&out.iter().copied().filter(|pc| !entered(pc)).collect());
-        if !back(&inner) {
+        // Nothing leads into a loop that is never reached.
+        if inner == out || !back(&inner) {
             return out;
         }
         out = inner;
