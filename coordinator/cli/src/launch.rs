@@ -8,9 +8,12 @@ use moire_verdict::kernel::{Behind, Supposed, Wanted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+/// The heading of what is about kernels.
+pub(crate) const KERNELS: &str = "Kernels (files that end in .ptx or .tile)";
+
 /// How the kernel of a PTX module is launched.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Kernels (files that end in .ptx or .tile)")]
+#[command(next_help_heading = KERNELS)]
 pub(crate) struct LaunchArgs {
     /// A kernel that is launched behind the others on their stream, and judged together with them (repeatable): a PTX module,
     /// with :KERNEL where it has several. It is launched as a dependent if it has griddepcontrol.wait. Sizes, parameters and
@@ -39,9 +42,6 @@ pub(crate) struct LaunchArgs {
     /// Which kernel, when the module has several; without it each is judged
     #[arg(long, value_name = "NAME")]
     pub(crate) entry: Option<String>,
-    /// Print the litmus program that is explored instead of exploring it
-    #[arg(long)]
-    pub(crate) lowered: bool,
 }
 
 /// The value of a parameter of a kernel, or of a field of one.

@@ -3,14 +3,16 @@
 //! Contract: a program whose verdict is a finding is reduced as long as its verdicts under the model stay the same, and a
 //! hang waits for the same kind of thing. Any other program is reduced as long as the rule that it breaks stays broken.
 
+use super::check::smaller::smaller;
 use crate::device::Lent;
 use crate::interrupt::on_interrupt;
+use crate::launch::LaunchArgs;
 use crate::model::ModelArgs;
 use crate::{line, show};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use moire_cat::Model;
-use moire_console::input::{Rejected, parse_program};
+use moire_console::input::{File, Rejected, parse_program, read_file};
 use moire_console::stored::STORE;
 use moire_console::{claim, exit};
 use moire_coordinator::{MINIMISE_CANDIDATES, many};
@@ -43,7 +45,7 @@ pub(crate) struct Replay {
 
 #[derive(Debug, Args)]
 pub(crate) struct Minimize {
-    /// Program, bundle, id of a finding, or printed line
+    /// Program, PTX module, bundle, id of a finding, or printed line
     pub(crate) what: String,
     /// Most candidates to try
     #[arg(long, default_value_t = MINIMISE_CANDIDATES)]
@@ -58,6 +60,8 @@ pub(crate) struct Minimize {
     pub(crate) store: PathBuf,
     #[command(flatten)]
     pub(crate) lent: Lent,
+    #[command(flatten)]
+    pub(crate) launch: LaunchArgs,
 }
 
 /// The property that a program keeps while it is reduced.
@@ -93,6 +97,11 @@ fn subject(word: &str, store: &Path) -> Result<Subject> {
         }
         if kernel::is_text(path, &bytes) {
             return Ok(Subject::Program(kernel::text(word, &bytes)?));
+        }
+        if kernel::is_compiled(&File::new(path, word, bytes.clone(), None)) {
+            bail!(
+                "{word}: no oracle judges a PTX module; `moire check {word}` does, and `moire minimize` reduces what is wrong"
+            );
         }
         let source = parse_program(word, &bytes)?;
         return Ok(Subject::Program(print(source.written())));
@@ -234,6 +243,12 @@ fn not_broken(engine: &Oracles, claim: &Claim) -> Option<u8> {
 }
 
 pub(crate) fn minimize(args: &Minimize) -> Result<u8> {
+    if let Some(module) = module(&args.what)? {
+        if args.keep == Some(Keep::Rule) {
+            bail!("{}: a PTX module keeps its verdicts; leave out --keep rule", args.what);
+        }
+        return smaller(&module, (&args.model, &args.launch), args.limit);
+    }
     let engine = Oracles::with_device(args.lent.host()?);
     let (found, abstained) = match read(&args.what, &args.store)? {
         Err(code) => return Ok(code),
@@ -266,6 +281,12 @@ pub(crate) fn minimize(args: &Minimize) -> Result<u8> {
     );
     eprintln!("moire replay {}", line::encode(&reduced.claim));
     Ok(if reduced.normal { exit::FINDING } else { exit::INCOMPLETE })
+}
+
+/// The PTX module that the argument names, if it is one.
+fn module(word: &str) -> Result<Option<File>> {
+    let path = Path::new(word);
+    Ok(if path.is_file() { Some(read_file(path)?).filter(kernel::is_compiled) } else { None })
 }
 
 /// Executions of one candidate. Programs that need more are not tried.

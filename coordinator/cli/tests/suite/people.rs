@@ -138,6 +138,30 @@ fn a_hang_that_is_made_smaller_keeps_what_it_waits_for() {
     assert!(code == 10 && out.contains("bar.sync 0, 64"), "{out}{err}");
 }
 
+/// A module loses the lines that its race does not need, and keeps the size of its CTAs.
+#[test]
+fn a_module_is_reduced_to_what_is_wrong_with_it() {
+    let text = include_str!("../../../../corpus/ptx/data-swap-early.ptx");
+    let here = folder(&[("k.ptx", text), ("clean.ptx", include_str!("../../../../corpus/ptx/late-met.ptx"))]);
+    let (code, out, err) = said(here.path(), &["minimize", "k.ptx"]);
+    assert_eq!(code, 10, "{err}");
+    assert!(err.contains("kept: race of the same instructions") && err.contains("nothing smaller"), "{err}");
+    assert!(3 * out.lines().count() < 2 * text.lines().count(), "{out}");
+    std::fs::write(here.path().join("least.ptx"), &out).unwrap();
+    let instructions = |file: &str| -> Vec<String> {
+        let (_, said, _) = said(here.path(), &["check", file]);
+        let quoted = said.lines().filter_map(|l| l.split_once(" | ")).map(|(_, code)| code.trim().to_owned());
+        quoted.take(2).collect()
+    };
+    assert_eq!(instructions("least.ptx"), instructions("k.ptx"), "{out}");
+    let (code, _, err) = said(here.path(), &["minimize", "--limit", "3", "k.ptx"]);
+    assert!(code == 11 && err.contains("--limit raises it"), "{code} {err}");
+    let (code, _, err) = said(here.path(), &["minimize", "clean.ptx"]);
+    assert!(code == 2 && err.contains("there is nothing to keep"), "{code} {err}");
+    let (code, _, err) = said(here.path(), &["replay", "k.ptx"]);
+    assert!(code == 2 && err.contains("`moire check k.ptx`"), "{code} {err}");
+}
+
 /// Who waits, at which line, for what, and who is not there.
 #[test]
 fn a_hang_names_line_value_and_who_is_absent() {

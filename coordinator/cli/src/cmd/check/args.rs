@@ -1,6 +1,6 @@
 //! The arguments of `moire check`.
 
-use crate::launch::LaunchArgs;
+use crate::launch::{KERNELS, LaunchArgs};
 use crate::model::ModelArgs;
 use crate::remote::Certs;
 use clap::{Args, ValueEnum};
@@ -75,6 +75,9 @@ pub(crate) struct Check {
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
     pub(crate) launch: LaunchArgs,
+    /// Print the litmus program that is explored instead of exploring it
+    #[arg(long, help_heading = KERNELS)]
+    pub(crate) lowered: bool,
 }
 
 impl Check {

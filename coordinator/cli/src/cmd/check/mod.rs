@@ -16,6 +16,7 @@ mod problems;
 mod progress;
 mod recorded;
 mod sarif;
+pub(crate) mod smaller;
 mod spread;
 mod states;
 mod telling;
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
         let codes: Result<Vec<u8>> = tasks.iter().map(|task| print_states(task, args)).collect();
         return Ok(exit::worst(codes?));
     }
-    if args.launch.lowered {
+    if args.lowered {
         let codes: Result<Vec<u8>> = tasks.iter().map(|task| print_lowered(task, args)).collect();
         return Ok(exit::worst(codes?));
     }
