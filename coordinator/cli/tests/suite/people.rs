@@ -158,6 +158,9 @@ fn a_module_is_reduced_to_what_is_wrong_with_it() {
     assert!(code == 11 && err.contains("--limit raises it"), "{code} {err}");
     let (code, _, err) = said(here.path(), &["minimize", "clean.ptx"]);
     assert!(code == 2 && err.contains("there is nothing to keep"), "{code} {err}");
+    std::fs::write(here.path().join("typo.ptx"), text.replace("st.shared.u32", "st.sharde.u32")).unwrap();
+    let (code, _, err) = said(here.path(), &["minimize", "typo.ptx"]);
+    assert!(code == 2 && err.contains("typo.ptx:") && err.contains("st.sharde"), "{code} {err}");
     let (code, _, err) = said(here.path(), &["replay", "k.ptx"]);
     assert!(code == 2 && err.contains("`moire check k.ptx`"), "{code} {err}");
 }

@@ -49,12 +49,16 @@ pub(crate) fn smaller(file: &File, (model, launch): (&ModelArgs, &LaunchArgs), l
     let stop = Cancel::new();
     on_interrupt(stop.clone());
     let launch = launch.wanted(&Wanted::default())?;
-    let judged = |text: &str| {
+    let answer = |text: &str| {
         let judge = Judge { question: &question, launch: launch.clone(), asked: &asked, host: &Quiet(&stop) };
-        wrong(&judge.file(&file.with(text)), text)
+        judge.file(&file.with(text))
     };
     let text = str::from_utf8(&file.bytes).map_err(|_| anyhow!("{}: this is no text", file.name()))?;
-    let kept = judged(text);
+    let first = answer(text);
+    if let Some(error) = first.remarks.iter().find(|remark| first.parts.is_empty() && remark.is_error()) {
+        return Err(anyhow!(error.clone()));
+    }
+    let kept = wrong(&first, text);
     if kept.is_empty() {
         return Err(anyhow!(
             "{}: no finding under {}; there is nothing to keep",
@@ -64,7 +68,7 @@ pub(crate) fn smaller(file: &File, (model, launch): (&ModelArgs, &LaunchArgs), l
     }
     let rules: BTreeSet<&str> = kept.keys().map(|(verdict, _)| *verdict).collect();
     eprintln!("kept: {} of the same instructions", Vec::from_iter(rules).join(", "));
-    let is_kept = |text: &str| judged(text) == kept;
+    let is_kept = |text: &str| wrong(&answer(text), text) == kept;
     let mut search = Search { is_kept: &is_kept, stop: &stop, left: limit };
     let mut pieces = pieces(text);
     let whole = search.reduce(&mut pieces);
