@@ -187,6 +187,9 @@ impl<'a> Judge<'a> {
 
     fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()> {
         let about = self.questions.about;
+        if leaf.kind() == LeafKind::Complete && is_left_out(self.program, leaf) {
+            return ControlFlow::Continue(());
+        }
         if leaf.kind() == LeafKind::Blocked {
             if self.hang.is_none() && about != About::Conditions {
                 let ends = leaf.facts().key.ends;
@@ -235,6 +238,12 @@ impl<'a> Judge<'a> {
             result.witness = witness;
         }
     }
+}
+
+/// Whether the filter of the program leaves out all final states of an execution.
+fn is_left_out(program: &Program, leaf: &mut dyn LeafView) -> bool {
+    let filter = program.filter.as_ref();
+    filter.is_some_and(|f| !leaf.states().iter().any(|state| state.satisfies(program, f)))
 }
 
 /// The conditions, of those that are `open`, that a complete execution decides.
