@@ -10,7 +10,7 @@
 
 use crate::lower::warp;
 use crate::slots::Slots;
-use crate::state::{State, memory, number};
+use crate::state::{State, number};
 use crate::syntax::{Source, Space};
 use moire_kernel::ptx::Kernel;
 use moire_kernel::simt;
@@ -207,27 +207,12 @@ fn place(
 }
 
 impl Compiled {
-    /// The state at the end of an execution, from its memory.
-    pub fn state(&self, source: &Source, all: &[Content]) -> State {
+    /// The state at the end of an execution, from its memory: globals stand first, in the order of the source.
+    pub fn state(&self, all: &[Content]) -> State {
         let results = all.iter().skip(self.globals).take(self.results);
-        let registers = results.map(number).collect();
-        let leaders = leaders_of(&self.program);
-        // In the order of the source: globals stand first here, shared objects last.
-        let (mut global, mut shared) = (all.iter(), all.iter().skip(self.globals + self.results));
-        let mut ordered = Vec::new();
-        for object in &source.objects {
-            if object.space == Space::Shared {
-                ordered.extend(shared.by_ref().take(leaders).cloned());
-            } else {
-                ordered.extend(global.next().cloned());
-            }
+        State {
+            registers: results.map(number).collect(),
+            memory: all[..self.globals.min(all.len())].to_vec(),
         }
-        State { registers, memory: memory(source, leaders, &ordered) }
     }
-}
-
-/// The number of CTAs with threads.
-fn leaders_of(program: &Program) -> usize {
-    let place = |t: usize| &program.threads[t].place;
-    (0..program.threads.len()).filter(|t| (0..*t).all(|s| !place(s).same_cta(place(*t)))).count()
 }

@@ -9,12 +9,12 @@ use moire_program::ir::{Content, ThreadId, Value};
 pub struct State {
     /// The registers of all threads of the source, in their order.
     pub registers: Vec<Value>,
-    /// The content of each object of the source, in their order. A shared object has one entry for each CTA.
+    /// The content of each global object of the source, in their order. Shared memory ends with its CTA: nobody sees what it holds then.
     pub memory: Vec<Content>,
 }
 
 impl State {
-    /// The state in words, such as `P1:r0=1 [x]=2`. Shared objects are named once for each CTA, in the order of threads.
+    /// The state in words, such as `P1:r0=1 [x]=2`.
     pub fn shown(&self, source: &Source) -> String {
         let mut out = Vec::new();
         let mut values = self.registers.iter();
@@ -23,13 +23,8 @@ impl State {
                 out.push(format!("P{t}:{}={value}", register.name));
             }
         }
-        let mut contents = self.memory.iter();
-        for object in &source.objects {
-            let copies = if object.space == Space::Shared { ctas(source) } else { 1 };
-            for content in contents.by_ref().take(copies) {
-                out.push(format!("[{}]={}", object.name, number(content)));
-            }
-        }
+        let stays = source.objects.iter().filter(|o| o.space != Space::Shared);
+        out.extend(stays.zip(&self.memory).map(|(o, content)| format!("[{}]={}", o.name, number(content))));
         out.join(" ")
     }
 }
@@ -45,15 +40,14 @@ fn ctas(source: &Source) -> usize {
     (0..source.threads.len()).filter(|t| (0..*t).all(|s| !place(s).same_cta(place(*t)))).count()
 }
 
-/// The memory of the objects of the source, taken from the memory of a program whose first objects they are. `owners` is
-/// the number of CTAs in which that program has threads; the CTAs of the source come first.
-pub(crate) fn memory(source: &Source, owners: usize, all: &[Content]) -> Vec<Content> {
-    let kept = ctas(source);
+/// The memory of the global objects of the source, taken from the memory of a program whose first objects are those of the source: a shared
+/// one has a copy for each of `owners` CTAs.
+fn memory(source: &Source, owners: usize, all: &[Content]) -> Vec<Content> {
     let (mut out, mut at) = (Vec::new(), 0);
     for object in &source.objects {
-        let (copies, keep) = if object.space == Space::Shared { (owners, kept) } else { (1, 1) };
-        out.extend(all.iter().skip(at).take(keep).cloned());
-        at += copies;
+        let shared = object.space == Space::Shared;
+        out.extend(all.get(at).filter(|_| !shared).cloned());
+        at += if shared { owners } else { 1 };
     }
     out
 }

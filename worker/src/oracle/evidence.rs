@@ -123,6 +123,10 @@ pub fn mistake(checks: &[Vec<String>]) -> Mistake {
             "one object is accessed with different sizes",
             "The emitted code accesses the bytes of an atomic object with instructions of different sizes, which the PTX model leaves undefined.",
         ),
+        ("models", _) => said(
+            "the published mapping ends so, too: the models of program and PTX differ",
+            "The program translated by the published mapping reaches the same end under the model of PTX, so no compiler can avoid it.",
+        ),
         ("update-lost", _) => said(
             "an atomic update is emitted as a load or a store",
             "The emitted code reads or writes an object that the program reads and writes in one step, so other writes may come between.",

@@ -101,7 +101,7 @@ fn word(source: &Source, texts: &Threads, models: &(Model, Model)) -> Option<&'s
     let modules = texts.iter().map(|text| ptx::parse(text)).collect::<Result<Vec<_>, _>>().ok()?;
     let kernels = modules.iter().map(|module| entry(module, None)).collect::<Result<Vec<_>, _>>().ok()?;
     let compiled: Compiled = assemble(source, &kernels).ok()?;
-    let done = seen(&compiled.program, &models.1, &|_, memory| Some(compiled.state(source, memory)))?;
+    let done = seen(&compiled.program, &models.1, &|_, memory| Some(compiled.state(memory)))?;
     Some(if !done.states.is_subset(&meant.states) {
         "discrepancy"
     } else if done.undefined {

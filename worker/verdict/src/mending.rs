@@ -204,10 +204,9 @@ fn rewritten(
         let Some(steps) = steps else { continue };
         let Some(fixed) = patch::ptx(text, program, steps, late) else { continue };
         why = Why::Again;
-        if meets(text, program, steps, late) && tried.insert(fixed.clone()) {
-            if left(&fixed).is_some_and(|left| left.is_empty()) {
-                return Ok((fixed, late));
-            }
+        let new = meets(text, program, steps, late) && tried.insert(fixed.clone());
+        if new && left(&fixed).is_some_and(|left| left.is_empty()) {
+            return Ok((fixed, late));
         }
     }
     Err(why)

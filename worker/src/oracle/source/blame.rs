@@ -37,6 +37,9 @@ const BARRIER: &str = "barrier-lost";
 /// The class of code that updates what the program only loads.
 const WRITTEN: &str = "load-updates";
 
+/// The class of code that ends as the published mapping of the program does: the two models differ, whatever a compiler does.
+pub(super) const MODELS: &str = "models";
+
 /// The class of a race that nothing explains: all that the program asks for is there.
 pub(super) const RACE: &str = "race";
 
@@ -131,6 +134,9 @@ pub(super) fn class(asked: &Asked<'_>, judged: &Judged) -> Vec<String> {
 
 fn of(asked: &Asked<'_>, judged: &Judged) -> Vec<String> {
     match judged {
+        Judged::Beyond(outcome) if asked.is_mapped(&asked.compiled.state(&outcome.memory)) => {
+            vec![MODELS.to_owned()]
+        }
         Judged::Beyond(_) => beyond(asked),
         Judged::Undefined => vec![MIXED.to_owned()],
         Judged::Race => race(asked),

@@ -27,6 +27,7 @@ use moire_program::ir::Program;
 use moire_source::Source;
 use moire_source::compiled::{Compiled, assemble};
 use moire_source::lower::lower;
+use moire_source::mapping::mapped;
 use moire_source::state::State;
 use moire_source::text::print;
 use std::collections::BTreeSet;
@@ -182,9 +183,21 @@ impl<'a> Asked<'a> {
         Asked { compiled, ..*self }
     }
 
+    /// Whether the published mapping of the program ends so, too.
+    pub(super) fn is_mapped(&self, end: &State) -> bool {
+        let found = || -> Result<bool, Abstention> {
+            let lowered = lower(&mapped(self.source, &|_| None))?;
+            let state = |end: &FinalState| lowered.state(self.source, &end.regs, &end.memory);
+            let (compared, until) = (Compared::State(&state), Until::Found(&|other| other == end));
+            let known = known(&lowered.program, &*self.models.get(PTX)?, &limits(), &compared, until)?;
+            Ok(known.ends.contains(end))
+        };
+        found().unwrap_or(false)
+    }
+
     /// Explores a form of the PTX until a final state is not allowed. With `whole` races count too.
     pub(super) fn search(&self, program: &Program, whole: bool) -> Result<Seen, Abstention> {
-        let state = |memory: &Memory| self.compiled.state(self.source, memory);
+        let state = |memory: &Memory| self.compiled.state(memory);
         let compared = Compared::Memory(&state);
         let beyond = Until::Found(&|end| !self.allowed.contains(end));
         let known = known(program, &*self.models.get(PTX)?, &limits(), &compared, beyond)?;

@@ -367,8 +367,9 @@ impl Sources {
     fn claim(&self, found: &Found, cells: &[Cell]) -> Option<Claim> {
         let judged = &found.verdict.judged;
         // By the letter such accesses mean nothing, and every compiler makes updates of bytes of them: a matter of reading.
-        let mixed = found.verdict.class == [blame::MIXED];
-        let direction = if mixed { Direction::Difference } else { judged.direction()? };
+        // Nor does a compiler lose what the published mapping has not.
+        let reading = [blame::MIXED, blame::MODELS].iter().any(|class| found.verdict.class == [*class]);
+        let direction = if reading { Direction::Difference } else { judged.direction()? };
         let names = cells.iter().map(ToString::to_string);
         let sides: Vec<String> =
             [judge::SOURCE.to_owned()].into_iter().chain(names).chain([judge::PTX.to_owned()]).collect();
@@ -390,7 +391,7 @@ fn witness(found: &Found, models: &Models) -> Option<String> {
     let (outcome, compiled) = (found.verdict.judged.outcome()?, found.verdict.compiled.as_ref()?);
     let graph = answer::witness(&compiled.program, judge::PTX, &model, outcome)?;
     let mut graph: serde_json::Value = serde_json::from_str(&graph).ok()?;
-    graph["outcome"] = compiled.state(&found.source, &outcome.memory).shown(&found.source).into();
+    graph["outcome"] = compiled.state(&outcome.memory).shown(&found.source).into();
     Some(graph.to_string())
 }
 
