@@ -12,6 +12,8 @@ use moire_worker::oracle::{ASSEMBLED_SOURCES, CANARIES, PLANTED_IN_MACHINE_CODE,
 pub(crate) const CANARY_ITEMS: u64 = 10_000;
 /// Programs after which each loss planted in machine code should have been caught; measured, with a margin.
 const MACHINE_ITEMS: u64 = 1_000;
+/// Planted bugs from which on one that was not found counts: not every program shows what is planted in it.
+const PLANTED_MIN: u64 = 30;
 /// Number of mutants from which on their score counts.
 const MUTANTS_MIN: u64 = 100;
 /// Percentage of the mutants that must be found; 90.8 were when this was set, those too large to judge counted as missed.
@@ -42,7 +44,8 @@ fn canaries(status: &CampaignStatus, names: &[&str], items: u64) -> Score {
         names.iter().copied().filter(|name| !status.canaries.contains_key(*name)).collect();
     let (all, found) = (names.len(), names.len() - missed.len());
     let mut says = format!("{found} of {all} caught, {} planted in all", status.canaries_planted);
-    let grade = match (missed.is_empty(), status.programs >= items) {
+    let enough = status.programs >= items && status.canaries_planted >= PLANTED_MIN;
+    let grade = match (missed.is_empty(), enough) {
         (true, _) => Grade::Good,
         (false, true) => Grade::Alarm,
         (false, false) => Grade::Unsure,
@@ -51,7 +54,7 @@ fn canaries(status: &CampaignStatus, names: &[&str], items: u64) -> Score {
         says.push_str(&format!("; missed {}", missed.join(", ")));
     }
     if grade == Grade::Unsure {
-        says.push_str(&format!("; inconclusive below {items} programs"));
+        says.push_str(&format!("; inconclusive below {items} programs and {PLANTED_MIN} planted"));
     }
     Score { name: "canaries".into(), grade, says }
 }
@@ -88,6 +91,7 @@ mod tests {
             }),
             programs,
             canaries: CANARIES.iter().take(caught).map(|c| (c.name.to_owned(), 1)).collect(),
+            canaries_planted: PLANTED_MIN,
             mutants: mutants.iter().map(|(k, n)| ((*k).to_owned(), *n)).collect(),
             ..CampaignStatus::default()
         }
@@ -99,6 +103,8 @@ mod tests {
         assert_eq!(grade(5, CANARIES.len()), Grade::Good);
         assert_eq!(grade(5, 1), Grade::Unsure);
         assert_eq!(grade(CANARY_ITEMS, CANARIES.len() - 1), Grade::Alarm);
+        let few = CampaignStatus { canaries_planted: 4, ..status(CANARY_ITEMS, 0, &[]) };
+        assert_eq!(of(&few)[0].grade, Grade::Unsure);
     }
 
     #[test]
