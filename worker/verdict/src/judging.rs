@@ -6,7 +6,7 @@ use crate::barrier::{Left, Place, lines};
 use crate::door::{Answered, Second};
 use crate::execution::Execution;
 use crate::finding::Finding;
-use crate::input::{File, Rejected, Source};
+use crate::input::{File, Rejected, Source, is_source};
 use crate::kernel::{self, Kernel, Launched, Taken, Wanted};
 use crate::mending::{self, Advice, Origin, Redundant};
 use crate::proof::Mistake;
@@ -92,7 +92,7 @@ impl Judge<'_> {
         if !errors.is_empty() {
             return Ok(Answer::rejected(file.name(), errors));
         }
-        let taken = one_cluster(&source).into_iter().collect();
+        let taken = one_cluster(&source).into_iter().chain(left_out(&source, file)).collect();
         let answer = match has_loops(source.written()) {
             true => self.looped(source)?,
             false => self.program(source)?,
@@ -366,6 +366,13 @@ fn executions(program: &Program, judgement: &Judgement) -> Vec<Shown> {
     }
     let one = |(shows, w)| Shown { shows, execution: Execution::new(program, w) };
     out.into_iter().map(one).collect()
+}
+
+/// What the filter of a text leaves out. That of a source program only keeps what its compare-exchanges can do.
+fn left_out(source: &Source, file: &File) -> Option<Taken> {
+    let own = source.written().filter.is_some() && !is_source(&file.bytes);
+    let text = "executions outside the `filter` of the text do not count".to_owned();
+    own.then_some(Taken { line: 0, text })
 }
 
 /// That the CTAs of a text in our own language are one cluster, if it names none and needs one.

@@ -5,7 +5,7 @@
 //! least path by which each thing is shown is a mark; marks of the parts together are, thing by thing, the least of the
 //! parts; and judging the marked executions alone, in order, comes to what judging all of them comes to.
 
-use super::{Judge, Judgement, Questions, reached};
+use super::{Judge, Judgement, Questions, is_left_out, reached};
 use crate::search::{Abstain, LeafView, Limits, Summary, Visitor, explore};
 use moire_cat::Model;
 use moire_execution::leaf::LeafKind;
@@ -44,6 +44,12 @@ impl<'a> Marks<'a> {
 impl Visitor for Marks<'_> {
     fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()> {
         self.digest = self.digest.wrapping_add(leaf.digest());
+        if is_left_out(self.program, leaf) {
+            return ControlFlow::Continue(());
+        }
+        if self.program.filter.is_some() {
+            self.note("a filter".to_owned(), leaf);
+        }
         if leaf.kind() == LeafKind::Blocked {
             self.note("blocked".to_owned(), leaf);
         } else {

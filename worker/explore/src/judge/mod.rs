@@ -146,6 +146,8 @@ struct Judge<'a> {
     broken: BTreeMap<String, Witness>,
     findings: BTreeSet<Finding>,
     mixed: bool,
+    /// Some execution is one that the filter of the program leaves in.
+    admitted: bool,
 }
 
 impl<'a> Judge<'a> {
@@ -172,6 +174,7 @@ impl<'a> Judge<'a> {
             broken: BTreeMap::new(),
             findings: BTreeSet::new(),
             mixed: false,
+            admitted: program.filter.is_none(),
         }
     }
 
@@ -187,9 +190,10 @@ impl<'a> Judge<'a> {
 
     fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()> {
         let about = self.questions.about;
-        if leaf.kind() == LeafKind::Complete && is_left_out(self.program, leaf) {
+        if is_left_out(self.program, leaf) {
             return ControlFlow::Continue(());
         }
+        self.admitted = true;
         if leaf.kind() == LeafKind::Blocked {
             if self.hang.is_none() && about != About::Conditions {
                 let ends = leaf.facts().key.ends;
@@ -240,9 +244,9 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Whether the filter of the program leaves out all final states of an execution.
+/// Whether an execution is complete, and the filter of the program leaves out all its final states.
 fn is_left_out(program: &Program, leaf: &mut dyn LeafView) -> bool {
-    let filter = program.filter.as_ref();
+    let filter = program.filter.as_ref().filter(|_| leaf.kind() == LeafKind::Complete);
     filter.is_some_and(|f| !leaf.states().iter().any(|state| state.satisfies(program, f)))
 }
 
@@ -383,6 +387,9 @@ fn verdicts(
     out.extend(judge.broken.keys().map(|flag| flag_verdict(flag)));
     out.extend(summary.bounded.map(|b| Verdict::Bounded(b.to_string())));
     match summary.executions() {
+        Some(_) if out.is_empty() && !judge.admitted => {
+            out.push(Verdict::Bounded("the filter leaves out every execution".to_owned()));
+        }
         Some(all) if out.is_empty() => out.push(Verdict::Clean(all)),
         // A dead end need not be the model's.
         None if summary.bounded.is_none() && summary.dead_ends > 0 => {

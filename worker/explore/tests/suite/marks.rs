@@ -112,3 +112,26 @@ fn nothing_is_clean_without_an_execution() {
         assert!(judge(&program, &ptx, &limits, questions).is_clean());
     }
 }
+
+/// A race in the executions in which a flag is seen, and what a filter leaves in of them; also where it leaves in nothing.
+#[test]
+fn executions_outside_a_filter_do_not_count_and_none_left_in_is_no_answer() {
+    let model = moire_models::load("ptx", &Variants::new()).expect("loads");
+    let limits = Limits::default();
+    let questions = Questions { witnesses: false, about: About::All };
+    let words = |filter: &str| {
+        let text = format!(
+            "moire \"f\"\n.global .b32 x;\n.global .b32 f;\nP0 (gpu 0, cta 0) {{ st.weak.u32 [x], 1; st.relaxed.gpu.u32 [f], 1; }}\n\
+             P1 (gpu 0, cta 1) {{\n  ld.relaxed.gpu.u32 r0, [f];\n  setp.ne.u32 p, r0, 1;\n  @p exit;\n  ld.weak.u32 r1, [x];\n}}\n{filter}\n"
+        );
+        let program = parse(&text, Format::Native).expect("it parses");
+        let whole = judge(&program, &model, &limits, questions);
+        let marks = in_parts(&program, &model, &limits);
+        assert_eq!(judge_marked(&program, &model, marks, Ok(whole.summary), questions, 2), whole, "{filter}");
+        whole.verdicts.iter().map(Verdict::word).collect::<Vec<_>>()
+    };
+    assert_eq!(words(""), ["race"]);
+    assert_eq!(words("filter (P1:r0 == 1)"), ["race"]);
+    assert_eq!(words("filter (P1:r0 == 0)"), ["clean"]);
+    assert_eq!(words("filter (P1:r0 == 7)"), ["bounded"]);
+}

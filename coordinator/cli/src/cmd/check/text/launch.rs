@@ -30,11 +30,7 @@ pub(crate) fn text(launch: &Launched, taken: &[Taken]) -> String {
     out.extend(launch.every.iter().map(|every| format!("    {}\n", every.text())));
     out.extend(launch.parts.iter().filter(|p| p.len() > 1).map(|p| alike(p)));
     out.extend(launch.any_data.iter().map(any_data));
-    for Taken { line, text } in taken.iter().take(LISTED) {
-        let named = *line == 0 || text.starts_with(&format!("line {line} "));
-        let place = if named { String::new() } else { format!("line {line}: ") };
-        out += &format!("    taken for granted: {place}{text}\n");
-    }
+    out.extend(taken.iter().take(LISTED).map(|taken| format!("    {}\n", granted(taken))));
     let more = taken.len().saturating_sub(LISTED);
     if more > 0 {
         out += &format!("    taken for granted: {more} more, see --format json\n");
@@ -156,6 +152,13 @@ fn brief(all: &[String]) -> String {
     let more = all.len().saturating_sub(LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     all[..all.len().min(LISTED)].join(", ") + &more
+}
+
+/// Something that is taken for granted, with its line where it has one.
+pub(super) fn granted(Taken { line, text }: &Taken) -> String {
+    let named = *line == 0 || text.starts_with(&format!("line {line} "));
+    let place = if named { String::new() } else { format!("line {line}: ") };
+    format!("taken for granted: {place}{text}")
 }
 
 #[cfg(test)]

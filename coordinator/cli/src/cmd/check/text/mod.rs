@@ -111,7 +111,7 @@ fn scope(answer: &Answer) -> String {
         Some(launch) => out += &launch::text(launch, &answer.taken),
         None => {
             let taken = answer.taken.iter();
-            out.extend(taken.map(|t| format!("  taken for granted: line {}: {}\n", t.line, t.text)));
+            out.extend(taken.map(|taken| format!("  {}\n", launch::granted(taken))));
         }
     }
     let quiet = answer.launch.iter().filter(|_| !answer.verdicts.has_finding());
