@@ -12,7 +12,7 @@ use moire_operate::{Condition, Kind, Outcome, Planted, Settings, operate, operat
 use moire_program::ir::Program;
 use moire_program::lanes::joined;
 use moire_program::loops::{free, unroll};
-use moire_program::mutate::mutants;
+use moire_program::mutate::mutations;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The model whose rules the operational engine executes.
@@ -190,11 +190,11 @@ pub fn agree(operational: Outcome, explorer: Kinds) -> Agreement {
 /// The mutant of a number: one mistake in the synchronisation of a program, drawn by number and seed. None if nothing in it
 /// synchronises.
 pub fn drawn_mutant(program: &Program, number: u64, seed: u64) -> Option<Program> {
-    let mut all = mutants(program);
+    let mut all = mutations(program);
     let mut draw = Draw::new(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     (!all.is_empty()).then(|| {
         let at = draw.below(all.len());
-        all.swap_remove(at).program
+        all.swap_remove(at).made(program).program
     })
 }
 

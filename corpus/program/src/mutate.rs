@@ -77,35 +77,68 @@ pub struct Mutant {
     pub program: Program,
 }
 
+/// A change of one instruction.
+#[derive(Clone, Debug)]
+enum Change {
+    Gone,
+    Swapped,
+    Another(Op),
+}
+
+/// One mistake, before it is made.
+#[derive(Clone, Debug)]
+pub struct Mutation {
+    mistake: Mistake,
+    thread: usize,
+    at: usize,
+    change: Change,
+}
+
+impl Mutation {
+    /// Makes it in the program that it was listed for.
+    pub fn made(self, program: &Program) -> Mutant {
+        let Mutation { mistake, thread, at, change } = self;
+        let in_body = |edit: &dyn Fn(&mut [Instr])| {
+            let mut next = program.clone();
+            edit(&mut next.threads[thread].body);
+            next
+        };
+        let program = match change {
+            Change::Gone => without(program, thread, at, at + 1),
+            Change::Swapped => in_body(&|body| body.swap(at, at + 1)),
+            Change::Another(op) => in_body(&|body| body[at].op = op.clone()),
+        };
+        Mutant { mistake, thread, at, program }
+    }
+}
+
 /// Every mutant of `program`.
 pub fn mutants(program: &Program) -> Vec<Mutant> {
+    mutations(program).into_iter().map(|mutation| mutation.made(program)).collect()
+}
+
+/// Every mistake that makes a mutant, in the order of [`mutants`]. A large program has many mutants as large as itself: one who wants
+/// few of them makes those.
+pub fn mutations(program: &Program) -> Vec<Mutation> {
     let mut out = Vec::new();
     for (thread, code) in program.threads.iter().enumerate() {
         for (at, instr) in code.body.iter().enumerate() {
-            let mut add = |mistake, program| out.push(Mutant { mistake, thread, at, program });
+            let mut add = |mistake, change| out.push(Mutation { mistake, thread, at, change });
             if let Some(op) = elsewhere(program, &instr.op) {
-                let mut next = program.clone();
-                next.threads[thread].body[at].op = op;
-                add(Mistake::Buffer, next);
+                add(Mistake::Buffer, Change::Another(op));
             }
             if !synchronises(&instr.op) {
-                let mut next = program.clone();
                 if let Some(op) = renamed(program, &instr.op) {
-                    next.threads[thread].body[at].op = op;
-                    add(Mistake::Barrier, next);
+                    add(Mistake::Barrier, Change::Another(op));
                 }
                 continue;
             }
-            add(Mistake::Delete, without(program, thread, at, at + 1));
+            add(Mistake::Delete, Change::Gone);
             if swappable(program, thread, at) {
-                let mut next = program.clone();
-                next.threads[thread].body.swap(at, at + 1);
-                add(Mistake::Move, next);
+                add(Mistake::Move, Change::Swapped);
             }
             for (mistake, op) in changed(program, &instr.op) {
-                let mut next = program.clone();
-                next.threads[thread].body[at].op = op;
-                add(mistake, next);
+                add(mistake, Change::Another(op));
             }
         }
     }
