@@ -246,6 +246,8 @@ fn split_rmw(program: &Program) -> Candidates<'_> {
         if let Op::Rmw { order, scope, proxy, space, op, ty, dst, addr, a, b, .. } =
             &program.threads[t].body[at].op
         {
+            // Loads and stores have no halves.
+            let ty = if *ty == Ty::F(16) { Ty::B(16) } else { *ty };
             let (acquires, releases) = match order {
                 RmwOrder::Relaxed => (false, false),
                 RmwOrder::Acquire => (true, false),
@@ -258,14 +260,14 @@ fn split_rmw(program: &Program) -> Candidates<'_> {
                     order,
                     proxy: *proxy,
                     space: *space,
-                    ty: *ty,
+                    ty,
                     dst: vec![*dst],
                     addr: *addr,
                 });
             }
             let order = if releases { StoreOrder::Release(*scope) } else { StoreOrder::Relaxed(*scope) };
             let src = vec![if *op == AtomOp::Cas { b.unwrap_or(*a) } else { *a }];
-            halves.push(Op::Store { order, proxy: *proxy, space: *space, ty: *ty, addr: *addr, src });
+            halves.push(Op::Store { order, proxy: *proxy, space: *space, ty, addr: *addr, src });
         }
         halves.into_iter().map(move |op| {
             let mut next = program.clone();
