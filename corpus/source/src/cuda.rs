@@ -2,7 +2,8 @@
 //! kernel. The parameters are those of [`crate::llvm`].
 //!
 //! A volatile access that is relaxed and of system scope is printed as a volatile access, which is what CUDA defines it to
-//! be. Every other mark of volatile is dropped. Each kernel stands on a line of its own, so that a compiler's message names
+//! be. Every other mark of volatile is dropped. The address of a shared object is given to an empty `asm`: the other kernels of the
+//! program stand for other threads of the CTA, and a compiler that sees one of them must not take the object for its own. Each kernel stands on a line of its own, so that a compiler's message names
 //! the kernel.
 
 use crate::slots::{Slots, kernel_name};
@@ -33,7 +34,7 @@ fn kernel(out: &mut String, source: &Source, program: usize, thread: usize) {
     for (o, object) in source.objects.iter().enumerate().filter(|(_, o)| o.space == Space::Shared) {
         let _ = write!(
             out,
-            " __shared__ {} moire_s{program}_{o}; {0}* x{o} = &moire_s{program}_{o};",
+            " __shared__ {} moire_s{program}_{o}; {0}* x{o} = &moire_s{program}_{o}; asm volatile(\"\" :: \"l\"(x{o}) : \"memory\");",
             ty(object.bits)
         );
     }

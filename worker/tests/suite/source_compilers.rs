@@ -15,7 +15,9 @@ use moire_toolchain::source::batch::compile;
 use moire_toolchain::source::{Compiler, Kind, Table};
 use moire_worker::direction::Direction;
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Source, Verification};
-use moire_worker::oracle::{CRASH, LLVM, LLVM_SOURCES, MIXED_SOURCES, MIXING, Oracles, TRITON_SOURCES};
+use moire_worker::oracle::{
+    CRASH, LLVM, LLVM_SOURCES, MIXED_SOURCES, MIXING, NVCC_SOURCES, Oracles, TRITON_SOURCES,
+};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -564,4 +566,20 @@ fn a_compiler_that_refuses_in_its_own_words_does_not_die() {
     assert_eq!(crashes(folder.path(), fatal).1, []);
     let killed = "grep -q 'atomicrmw xchg' module.ll && kill -KILL $$; : > module.ptx";
     assert_eq!(crashes(folder.path(), killed).1, []);
+}
+
+/// Each thread is a kernel of its own: a compiler that takes shared memory for that kernel's own drops what another thread reads.
+#[test]
+fn what_another_thread_reads_of_shared_memory_is_kept() {
+    let text = "source \"mp\"\n.global .b32 y;\n.shared .b32 x;\n\
+        P0 (gpu 0, cluster 0, cta 0) { store.plain x, 1; store.release.gpu y, 1; }\n\
+        P1 (gpu 0, cluster 0, cta 0) { r0 = load.acquire.gpu y; if r0 == 1 { r1 = load.plain x; } }\n";
+    let here = Compiler::all(Kind::Nvcc);
+    if here.is_empty() {
+        skipped("nvcc");
+    }
+    for compiler in here {
+        let claims = claims_of(text, &[compiler], NVCC_SOURCES.name);
+        assert!(claims.is_empty(), "{claims:#?}");
+    }
 }

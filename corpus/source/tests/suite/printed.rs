@@ -43,6 +43,7 @@ fn cuda_has_a_kernel_a_line() {
         "__nv_atomic_thread_fence(__NV_ATOMIC_SEQ_CST, __NV_THREAD_SCOPE_BLOCK);",
         "__nv_atomic_fetch_min(x2, (unsigned long long)4u, __NV_ATOMIC_RELAXED, __NV_THREAD_SCOPE_BLOCK);",
         "*o0_0 = r0;",
+        "unsigned long long* x2 = &moire_s0_2; asm volatile(\"\" :: \"l\"(x2) : \"memory\");",
     ] {
         assert!(lines[0].contains(part), "{part}\n{}", lines[0]);
     }
