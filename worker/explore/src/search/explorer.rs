@@ -51,6 +51,10 @@ use moire_cat::eval::Solution;
 use moire_execution::leaf::EventRef;
 use moire_program::ir::ThreadId;
 
+/// Bytes of the stack that are left when more are taken, and how many more: a search is as deep as an execution has events.
+const LEFT: usize = 128 << 10;
+const MORE: usize = 4 << 20;
+
 /// Why a search ended early.
 pub(super) enum Stop {
     Visitor,
@@ -142,6 +146,10 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     pub(super) fn visit(&mut self) -> Found {
+        stacker::maybe_grow(LEFT, MORE, || self.visit_next())
+    }
+
+    fn visit_next(&mut self) -> Found {
         if self.steps > self.limits.steps {
             self.bound(Bound::Steps);
             return Err(Stop::Bound);
@@ -325,7 +333,7 @@ impl<'a, const W: usize> Search<'a, W> {
             }
         }
         let mark = self.state.enter();
-        let result = self.judged();
+        let result = stacker::maybe_grow(LEFT, MORE, || self.judged());
         self.state.consistency.evaluator.back(&mark);
         result
     }

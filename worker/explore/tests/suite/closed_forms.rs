@@ -218,3 +218,13 @@ fn rings_and_handshakes_do_not_explode() {
         assert!(summary.checks <= checks, "{name}: {} checks", summary.checks);
     }
 }
+
+/// A search is as deep as the execution has events, whatever stack the caller has.
+#[test]
+fn a_long_execution_needs_no_long_stack() {
+    let stores = "  st.relaxed.gpu.u32 [x], 1;\n  ld.relaxed.gpu.u32 r, [x];\n".repeat(300);
+    let text = format!("moire \"long\"\n.global .b32 x;\nP0 (gpu 0, cta 0) {{\n{stores}}}\n");
+    let explored =
+        std::thread::Builder::new().stack_size(192 << 10).spawn(move || count(&program(&text), "ptx"));
+    assert_eq!(explored.expect("a thread").join().expect("no overflow").complete, 1);
+}
