@@ -15,6 +15,7 @@ Judge a program or kernel:                  moire check kernel.ptx
   record       The kernels that a program launches, for check
   test         Every program of a folder that has an expectation
   explain      What a verdict or a rule means, with an example
+  lsp          The same in an editor, with mends as edits
   models       Show and compare the models
   gpu          Run litmus programs on a GPU, or on its stand-in
 
@@ -80,6 +81,8 @@ pub(crate) enum Command {
     Record(cmd::record::Record),
     /// Say what a verdict or a rule means, what to do, and show a small program that has it
     Explain(cmd::explain::Explain),
+    /// Serve an editor: what check says of a text while it is written, and the mends as edits
+    Lsp(cmd::lsp::Lsp),
     /// Run every program of a folder that has an expectation
     Test(cmd::test::Test),
     /// Run a campaign in this process: make programs, ask every oracle, store what disagrees
@@ -153,6 +156,7 @@ impl Command {
             Self::Check(a) => cmd::check::run(a),
             Self::Record(a) => cmd::record::run(a),
             Self::Explain(a) => cmd::explain::run(a),
+            Self::Lsp(a) => cmd::lsp::run(a),
             Self::Test(a) => cmd::test::run(a),
             Self::Fuzz(a) => cmd::fuzz::run(a),
             Self::Serve(a) => cmd::serve::serve(a, log),

@@ -13,6 +13,7 @@ pub(crate) mod fuzz;
 pub(crate) mod generate;
 pub(crate) mod gpu;
 pub(crate) mod library;
+pub(crate) mod lsp;
 pub(crate) mod models;
 pub(crate) mod nightly;
 pub(crate) mod record;

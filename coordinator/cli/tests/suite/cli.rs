@@ -12,7 +12,7 @@ pub(crate) fn moire(folder: &Path, args: &[&str]) -> Output {
 }
 
 /// Exit code, and a part of what stderr says.
-fn check(args: &[&str], files: &[(&str, &[u8])], code: i32, says: &str) {
+pub(crate) fn check(args: &[&str], files: &[(&str, &[u8])], code: i32, says: &str) {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
         std::fs::write(folder.path().join(name), bytes).unwrap();

@@ -33,6 +33,7 @@ mod kill;
 mod known;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod library;
+mod lsp;
 mod mend;
 mod mutants;
 mod newest;

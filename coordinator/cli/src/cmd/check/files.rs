@@ -57,23 +57,35 @@ pub(super) fn tasks(paths: &[PathBuf], entry: Option<&str>) -> Result<Tasks> {
             launched(path, entry, &mut all);
             continue;
         }
-        let file = read_file(&path);
-        let entries = match &file {
-            Ok(file) if entry.is_none() => kernel::entries(file),
-            _ => Vec::new(),
-        };
-        all.many |= entries.len() > 1;
-        let wanted = |entry| Wanted { entry, ..Wanted::default() };
-        match file {
-            Ok(file) if entries.len() > 1 => all.tasks.extend(entries.into_iter().map(|entry| Task {
-                path: path.clone(),
-                file: Ok(file.clone()),
-                wanted: wanted(Some(entry)),
-            })),
-            file => all.tasks.push(Task { path, file, wanted: wanted(None) }),
-        }
+        let mut own = tasks_of(&path, read_file(&path), entry);
+        all.many |= own.len() > 1;
+        all.tasks.append(&mut own);
     }
     Ok(all)
+}
+
+/// The tasks of a file: one for each kernel, if it is a module with several and none is asked for.
+pub(super) fn tasks_of(path: &Path, file: Result<File>, entry: Option<&str>) -> Vec<Task> {
+    let entries = match &file {
+        Ok(file) if entry.is_none() => kernel::entries(file),
+        _ => Vec::new(),
+    };
+    let task =
+        |file, entry| Task { path: path.to_owned(), file, wanted: Wanted { entry, ..Wanted::default() } };
+    match file {
+        Ok(file) if entries.len() > 1 => {
+            entries.into_iter().map(|e| task(Ok(file.clone()), Some(e))).collect()
+        }
+        file => vec![task(file, None)],
+    }
+}
+
+/// A file with this text, which may not be saved yet.
+pub(super) fn opened(path: &Path, text: &str) -> Result<File> {
+    match read_file(path) {
+        Ok(file) => Ok(file.with(text)),
+        Err(_) => Ok(File::new(path, &path.display().to_string(), text.as_bytes().to_vec(), None)),
+    }
 }
 
 /// Adds a launch of a record, if it is one of the kernel that is asked for.

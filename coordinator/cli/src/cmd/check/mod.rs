@@ -26,18 +26,21 @@ mod witness;
 use crate::interrupt::on_interrupt;
 use anyhow::{Result, anyhow, bail};
 pub(crate) use args::Check;
-use files::{Task, Tasks, tasks};
+use files::{Task, Tasks, opened, tasks, tasks_of};
 use here::Here;
+use known::Known;
 use moire_cat::{PROFILE, Variants};
 use moire_console::input::{File, ModelSpec, include_notes, load_model};
 use moire_console::output::Format;
 use moire_console::{bounded, exit, processors};
+use moire_coordinator::clock::unix_ms;
 use moire_program::lanes::{has_warps, joined};
 use moire_program::loops::{has_loops, unroll};
 use moire_verdict::answer::Answer;
 use moire_verdict::asked::Asked;
 use moire_verdict::judging::Judge;
 use moire_verdict::kernel::{self, Kernel};
+use moire_verdict::problems::problems as problems_of;
 use moire_verdict::proof;
 use moire_verdict::question::{Library, Question};
 use moire_verdict::verdicts::Verdicts;
@@ -46,6 +49,7 @@ use output::Output;
 use spread::Fleet;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
@@ -79,22 +83,49 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
     let interrupt = Cancel::default();
     on_interrupt(interrupt.clone());
     let fleet = args.coordinator.as_ref().map(|to| Fleet::new(to, &args.certs)).transpose()?;
-    let answer = |task: &Task| match &task.file {
-        Ok(file) => {
-            let asked = &models[&(args.model.name(file), kernel::is_compiled(file))];
-            let launch = match args.launch.wanted(&task.wanted) {
-                Ok(launch) => launch,
-                Err(error) => return Answer::failed(file.name(), error),
-            };
-            Judge { question: &question, launch, asked, host: &Here::new(args, fleet.as_ref(), &interrupt) }
-                .file(file)
-        }
-        Err(error) => Answer::failed(&task.path.display().to_string(), anyhow!("{error:#}")),
-    };
+    let answer = |task: &Task| answered(task, args, &models, &Here::new(args, fleet.as_ref(), &interrupt));
     let jobs = if args.jobs == 0 { processors() } else { args.jobs };
     in_order(&tasks, (jobs, &interrupt), &answer, &mut |answer| output.take(&tasks[output.taken()], answer))?;
     let left = tasks.len() - output.taken();
     output.end(left, &notes)
+}
+
+/// The answer for a task.
+fn answered(task: &Task, args: &Check, models: &Models<'_>, host: &Here<'_>) -> Answer {
+    let file = match &task.file {
+        Ok(file) => file,
+        Err(error) => return Answer::failed(&task.path.display().to_string(), anyhow!("{error:#}")),
+    };
+    let asked = &models[&(args.model.name(file), kernel::is_compiled(file))];
+    match args.launch.wanted(&task.wanted) {
+        Ok(launch) => Judge { question: &args.question(), launch, asked, host }.file(file),
+        Err(error) => Answer::failed(file.name(), error),
+    }
+}
+
+/// What is said of a text in one place of it, and the mend that goes with it: in words, and as a patch.
+pub(crate) struct Told {
+    /// A result of SARIF about the text.
+    pub(crate) result: serde_json::Value,
+    pub(crate) mend: Option<(String, String)>,
+}
+
+/// Judges a text that stands for this file.
+///
+/// # Errors
+/// The file cannot be judged with these arguments, or it is no program.
+pub(crate) fn told_of(path: &Path, text: &str, args: &Check, interrupt: &Cancel) -> Result<Vec<Told>> {
+    let tasks = tasks_of(path, opened(path, text), args.launch.entry.as_deref());
+    let models = models(&tasks, args, &args.question())?;
+    let mut known = Known::new(args.baseline.as_deref(), unix_ms())?;
+    let mut out = Vec::new();
+    for task in &tasks {
+        let mut answer = answered(task, args, &models, &Here::new(args, None, interrupt));
+        answer.problems = problems_of(&answer);
+        known.about(&mut answer, path, text);
+        out.extend(sarif::told(&answer));
+    }
+    Ok(out)
 }
 
 /// Says of a source program that is not laid out as it is printed which lines are meant.
@@ -107,12 +138,10 @@ fn renumbered(file: &File) -> Option<String> {
 }
 
 /// The models that files are judged under, by name and whether they are compiled modules.
-fn models<'t>(
-    tasks: &'t [Task],
-    args: &'t Check,
-    question: &Question,
-) -> Result<BTreeMap<(&'t str, bool), Asked>> {
-    let mut models: BTreeMap<(&str, bool), Asked> = BTreeMap::new();
+type Models<'t> = BTreeMap<(&'t str, bool), Asked>;
+
+fn models<'t>(tasks: &'t [Task], args: &'t Check, question: &Question) -> Result<Models<'t>> {
+    let mut models = Models::new();
     for file in tasks.iter().filter_map(|task| task.file.as_ref().ok()) {
         let key = (args.model.name(file), kernel::is_compiled(file));
         if let Entry::Vacant(place) = models.entry(key) {

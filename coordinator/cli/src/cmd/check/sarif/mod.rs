@@ -10,7 +10,7 @@ pub(super) mod places;
 mod rules;
 
 use super::problems::{self, About};
-use super::{known, text};
+use super::{Told, known, text};
 use moire_console::exit;
 use moire_coordinator::report::sarif::document;
 use moire_explore::judge::Verdict;
@@ -55,6 +55,22 @@ fn results(root: &Root, answer: &Answer, baseline: bool) -> Vec<Value> {
     let problems = answer.problems.iter().map(|p| decided(problem(root, answer, p), &p.standing, baseline));
     let remarks = answer.remarks.iter().map(|r| remark(root, &answer.file, r));
     problems.chain(open(root, answer)).chain(remarks).collect()
+}
+
+/// What is said in the lines of the text itself, each with its mend.
+pub(super) fn told(answer: &Answer) -> Vec<Told> {
+    let root = Root::of_texts();
+    let mend = |p: &Problem| {
+        let advice = answer.parts.get(p.part?)?.advice.as_ref().filter(|_| !p.letter)?;
+        Some((advice.line()?, advice.patch.clone()?))
+    };
+    let problems = answer
+        .problems
+        .iter()
+        .map(|p| Told { result: decided(problem(&root, answer, p), &p.standing, false), mend: mend(p) });
+    let remarks = answer.remarks.iter().map(|r| remark(&root, &answer.file, r));
+    let others = open(&root, answer).into_iter().chain(remarks).map(|result| Told { result, mend: None });
+    problems.chain(others).collect()
 }
 
 /// A result without its place.

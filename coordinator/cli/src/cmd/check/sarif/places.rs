@@ -17,13 +17,20 @@ pub(super) const BASE: &str = "SRCROOT";
 pub(in crate::cmd::check) struct Root {
     here: PathBuf,
     root: PathBuf,
+    /// Whether lines of a source stand for those of its module.
+    sources: bool,
 }
 
 impl Root {
     pub(in crate::cmd::check) fn find() -> Self {
         let here = std::env::current_dir().unwrap_or_default();
         let root = here.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&here);
-        Root { root: root.to_owned(), here }
+        Root { root: root.to_owned(), here, sources: true }
+    }
+
+    /// The same, with the lines of the texts that are judged.
+    pub(super) fn of_texts() -> Self {
+        Root { sources: false, ..Root::find() }
     }
 
     /// The path without `.` and `..`.
@@ -76,6 +83,9 @@ impl Root {
 
     /// The line of the source that a line of a module comes from: below the root the line itself, or the call that inlined it.
     fn source(&self, place: &SourcePlace) -> Option<Value> {
+        if !self.sources {
+            return None;
+        }
         let calls = place.inlined_at.iter().map(|at| (at.file.as_str(), at.line, 0));
         let own = std::iter::once((place.file.as_str(), place.line, place.column));
         own.chain(calls).find_map(|(file, line, column)| {
@@ -138,7 +148,7 @@ mod tests {
 
     #[test]
     fn paths_are_relative_to_the_root_or_absolute() {
-        let root = Root { here: "/a/repo/sub".into(), root: "/a/repo".into() };
+        let root = Root { here: "/a/repo/sub".into(), root: "/a/repo".into(), sources: true };
         let uri = |path| root.artifact(path)["uri"].as_str().unwrap().to_owned();
         assert_eq!(uri("k.ptx"), "sub/k.ptx");
         assert_eq!(uri("./x/../k 1.ptx"), "sub/k%201.ptx");
