@@ -23,7 +23,7 @@ use moire_program::text::scan::closest;
 use moire_program::validate::is_illegal;
 
 /// Name of the streams of programs. A test compares the first programs with a recorded hash: if it fails, raise the number.
-pub const GENERATOR_FINGERPRINT: &str = "ptx-9";
+pub const GENERATOR_FINGERPRINT: &str = "ptx-10";
 
 /// Bytes that a program may consume: three times the most that any program was observed to need.
 const BYTES: usize = 4096;

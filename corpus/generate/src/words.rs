@@ -94,14 +94,22 @@ pub(crate) fn reworded(program: Program, d: &mut dyn Choose) -> Program {
     program
 }
 
-/// Another name for an instruction, which may not fit its operands.
+/// Another name for an instruction, which may not fit its operands. A word that few names have is as likely as one that many have.
 fn another(head: &str, d: &mut dyn Choose) -> Option<String> {
     let (_, entry) = entry_of(head)?;
     let known = HEADS.get(&entry.tag).filter(|_| d.chance(50));
-    let all: Vec<String> = match known {
+    let mut all: Vec<String> = match known {
         Some(known) => known.iter().map(|known| (*known).to_owned()).collect(),
         None => others(head).into_iter().collect(),
     };
+    let own: BTreeSet<&str> = head.split('.').collect();
+    let new: BTreeSet<&str> =
+        all.iter().flat_map(|name| name.split('.')).filter(|w| !own.contains(w)).collect();
+    if !new.is_empty() && d.chance(75) {
+        let at = d.below(new.len());
+        let word = new.into_iter().nth(at)?.to_owned();
+        all.retain(|name| name.split('.').any(|w| w == word));
+    }
     let at = d.below(all.len());
     all.into_iter().nth(at)
 }

@@ -50,7 +50,7 @@ fn handed(d: &mut dyn Choose, wide: bool) -> String {
 }
 
 fn access(d: &mut dyn Choose, n: usize, wide: bool) -> String {
-    let scope = d.pick(&["gpu", "gpu", "sys", "cta", "cluster"]);
+    let scope = d.pick(&["gpu", "sys", "cta", "cluster"]);
     let ty = if wide { d.pick(&["u64", "s64"]) } else { d.pick(&["u32", "u32", "s32"]) };
     let bits = if wide {
         d.pick(&["b64", "u64", "s64", "f64"])

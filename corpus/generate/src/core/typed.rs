@@ -5,11 +5,16 @@ use crate::numbers::Choose;
 use crate::words::read;
 use moire_program::ir::Program;
 
-const MEMORY: &str = ".global .b8 x[32];\n.shared .b8 z[32];\n.global .b32 f;\n";
+const MEMORY: &str =
+    ".global .b8 x[32];\n.global .b8 own0[96];\n.global .b8 own1[96];\n.shared .b8 z[32];\n.global .b32 f;\n";
+/// The places that are a thread's own. Each is accessed once.
+const OWN: [[&str; 2]; 3] = [["[own0]", "[own1]"], ["[own0+32]", "[own1+32]"], ["[own0+64]", "[own1+64]"]];
 const TYPES: [&str; 16] = [
     "b8", "b16", "b32", "b64", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64", "f16x2",
     "bf16x2",
 ];
+const MOVED: [&str; 13] =
+    ["b16", "b32", "b64", "b128", "u16", "u32", "u64", "s16", "s32", "s64", "f32", "f64", "pred"];
 const INTEGERS: [&str; 6] = ["u16", "u32", "u64", "s16", "s32", "s64"];
 
 /// A space, and the address for each thread.
@@ -42,6 +47,10 @@ pub fn typed(d: &mut dyn Choose) -> Option<Program> {
         }
         for _ in 0..10 {
             body += &w.arithmetic();
+        }
+        for own in OWN {
+            let kind = w.d.pick(&[0, 1, 2, 3, 4, 5, 5, 5]);
+            body += &w.access(kind, t == 1, ("global", own));
         }
         if handed {
             body += &w.handed(t == 1, place);
@@ -96,11 +105,11 @@ impl TypedText<'_> {
         let (addr, scope) = (addr[usize::from(second)], self.scope());
         match kind {
             0 => {
-                let (vec, ty, n) = self.vector();
+                let (vec, ty, n) = self.vector(space);
                 format!("st.weak.{space}{vec}.{ty} {addr}, {};\n", list("v", n))
             }
             1 => {
-                let (vec, ty, n) = self.vector();
+                let (vec, ty, n) = self.vector(space);
                 format!("ld.weak.{space}{vec}.{ty} {}, {addr};\n", list("a", n))
             }
             2 => {
@@ -123,17 +132,13 @@ impl TypedText<'_> {
     }
 
     /// Words and elements of a vector, or of one element.
-    fn vector(&mut self) -> (&'static str, &'static str, usize) {
-        match self.d.below(3) {
+    fn vector(&mut self, space: &str) -> (&'static str, &'static str, usize) {
+        match self.d.below(5) {
+            // Vectors of 256 bits are of global memory.
+            1 if space == "global" && self.d.chance(25) => (".v4", "b64", 4),
+            2 if space == "global" => (".v8", self.d.pick(&["b32", "f32"]), 8),
             0 => (".v2", self.d.pick(&["b8", "u16", "b32", "s64", "f32", "f64"]), 2),
-            1 => self.d.pick(&[
-                (".v4", "u8", 4),
-                (".v4", "b32", 4),
-                (".v4", "f32", 4),
-                (".v4", "b64", 4),
-                (".v8", "b32", 8),
-                (".v8", "f32", 8),
-            ]),
+            1 => (".v4", self.d.pick(&["u8", "b32", "f32"]), 4),
             _ => ("", self.d.pick(&TYPES), 1),
         }
     }
@@ -148,7 +153,6 @@ impl TypedText<'_> {
             "add.f64",
             "add.noftz.f16",
             "add.noftz.f16x2",
-            "add.noftz.bf16",
             "add.noftz.bf16x2",
             "min.s64",
             "max.u64",
@@ -176,10 +180,7 @@ impl TypedText<'_> {
                 format!("setp.{compare}.{ty} p, v, 1;\nselp.{ty} v, v, 2, p;\n")
             }
             4 => format!("selp.{} v, v, v, p;\n", self.d.pick(&["b16", "b32", "b64", "f32", "f64"])),
-            _ => format!(
-                "mov.{} w, v;\n",
-                self.d.pick(&["b16", "b32", "b64", "u32", "s32", "s64", "u64", "f32", "pred"])
-            ),
+            _ => format!("mov.{} w, v;\n", self.d.pick(&MOVED)),
         }
     }
 }

@@ -229,10 +229,10 @@ fn map(w: &mut Pair<'_>) -> String {
     let scope = w.d.pick(&["gpu", "gpu", "cta", "cluster", "sys"]);
     let release = w.maybe(&format!("fence.proxy.tensormap::generic.release.{scope};\n"));
     let acquire = w.maybe(&format!("fence.proxy.tensormap::generic.acquire.{scope} [m], 128;\n"));
-    match w.d.below(6) {
+    match w.d.below(8) {
         0 => "mov.u32 at, s;\nst.bulk.weak.shared::cta [at], 32, 0;\n".to_owned(),
         1 => w.d.pick(&["prefetch.global.L2 [g];\n", "prefetch.tensormap [m];\n"]).to_owned(),
-        2 => {
+        2..=4 => {
             let scope = w.d.pick(&["cta", "cluster", "gpu", "sys"]);
             format!(
                 "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{scope}.sync.aligned [m], [n], 128;\n"

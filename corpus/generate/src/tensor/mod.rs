@@ -33,23 +33,26 @@ pub use moves::moves;
 pub use products::{looped as looped_products, products};
 
 use crate::numbers::Choose;
-use crate::stream::{Family, WORDED};
+use crate::stream::Family;
 use moire_program::ir::Program;
+
+/// Programs in which a word is replaced, in percent: the forms of these instructions are many.
+const OFTEN: usize = 50;
 
 /// The families of the stream.
 pub(crate) const FAMILIES: &[Family] = &[
-    Family { name: "cells", share: 3, worded: WORDED, draw: |u| cells(u) },
-    Family { name: "allocation", share: 2, worded: WORDED, draw: |u| allocation(u) },
-    Family { name: "copies", share: 3, worded: WORDED, draw: |u| copies(u) },
-    Family { name: "products", share: 1, worded: WORDED, draw: |u| products(u) },
-    Family { name: "moves", share: 3, worded: WORDED, draw: |u| moves(u) },
-    Family { name: "matrices", share: 4, worded: WORDED, draw: |u| matrices(u) },
-    Family { name: "kept", share: 2, worded: WORDED, draw: |u| kept(u) },
-    Family { name: "boxes", share: 6, worded: WORDED, draw: |u| boxes(u) },
-    Family { name: "launches", share: 4, worded: WORDED, draw: |u| launches(u) },
-    Family { name: "mbarrier", share: 2, worded: WORDED, draw: |u| mbarrier(u) },
-    Family { name: "counting", share: 2, worded: WORDED, draw: |u| counting(u) },
-    Family { name: "warps", share: 4, worded: WORDED, draw: |u| warps(u) },
+    Family { name: "cells", share: 3, worded: OFTEN, draw: |u| cells(u) },
+    Family { name: "allocation", share: 2, worded: OFTEN, draw: |u| allocation(u) },
+    Family { name: "copies", share: 3, worded: OFTEN, draw: |u| copies(u) },
+    Family { name: "products", share: 1, worded: OFTEN, draw: |u| products(u) },
+    Family { name: "moves", share: 3, worded: OFTEN, draw: |u| moves(u) },
+    Family { name: "matrices", share: 4, worded: OFTEN, draw: |u| matrices(u) },
+    Family { name: "kept", share: 2, worded: OFTEN, draw: |u| kept(u) },
+    Family { name: "boxes", share: 6, worded: OFTEN, draw: |u| boxes(u) },
+    Family { name: "launches", share: 4, worded: OFTEN, draw: |u| launches(u) },
+    Family { name: "mbarrier", share: 2, worded: OFTEN, draw: |u| mbarrier(u) },
+    Family { name: "counting", share: 2, worded: OFTEN, draw: |u| counting(u) },
+    Family { name: "warps", share: 4, worded: OFTEN, draw: |u| warps(u) },
 ];
 
 /// Draws warps of two to four lanes: joined ones, ones that meet between what they do in tensor memory and at an mbarrier,

@@ -62,7 +62,7 @@ fn the_streams_have_not_changed() {
         }
     }
     let hash = hasher.finalize().to_hex();
-    assert_eq!((GENERATOR_FINGERPRINT, &hash.as_str()[..16]), ("ptx-9", "d222711f3fabacea"));
+    assert_eq!((GENERATOR_FINGERPRINT, &hash.as_str()[..16]), ("ptx-10", "8782eb079d50c5fb"));
 }
 
 #[test]
