@@ -230,7 +230,14 @@ const ROWS: &[Row] = &[
         Rule,
         "... through values that a loop carries from one round to the next",
         "token token-direct",
-        "carried carried_new",
+        "carried carried_new continue_twice loop_skipped",
+    ),
+    Row(
+        "7.6",
+        Rule,
+        "... through values that a `break` gives, of the one that ended the loop; an `if` around one yields those of the arm that ran",
+        "token token-direct",
+        "break_results break_new_token leaves_with_results",
     ),
     Row(
         "7.6",
@@ -316,6 +323,13 @@ const ROWS: &[Row] = &[
         "no values out of thin air, informally: no value or access rests on itself",
         "NoThinAir addr data ctrl rmw-dep",
         "air_data air_condition",
+    ),
+    Row(
+        "7.9",
+        Rule,
+        "an access rests on the conditions that decide whether it exists: those of a `continue` within its iteration, those of a `break` or `return` beyond its loop",
+        "NoThinAir ctrl",
+        "continue_masks return_exists",
     ),
     Row(
         "7.9",

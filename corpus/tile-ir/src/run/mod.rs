@@ -3,7 +3,8 @@
 //! - Each tile block becomes one thread in its own CTA.
 //! - Tiles are split into elements. Constants and addresses are computed here; values read from memory are in registers.
 //! - An `if` with a known condition is resolved, unless it yields tokens. Otherwise both arms are kept under masks, so the
-//!   condition decides which events exist and orders nothing. If an arm leaves a loop, the `if` becomes a branch.
+//!   condition decides which events exist and orders nothing. If an arm leaves a `loop` or the kernel, the `if` becomes a
+//!   branch.
 //! - `for` is unrolled, `loop` stays a loop.
 //! - Each pointer parameter has its own memory, so no memory has two addresses. It is zero at the start and as long as
 //!   the known accesses need. Multicast memory has [`REPLICAS`].
@@ -13,6 +14,7 @@
 
 mod access;
 mod control;
+mod loops;
 mod value;
 mod view;
 
@@ -155,6 +157,30 @@ struct Shared<'f> {
     replicas: BTreeMap<u16, Vec<SymbolId>>,
 }
 
+/// A loop around the current operation.
+enum Turn {
+    /// An iteration of a `for` with masks, and what skips its rest.
+    Masked(Vec<Skip>),
+    /// A `loop`.
+    Jumps {
+        head: usize,
+        carried: Vec<Held>,
+        results: Vec<Held>,
+        /// Branches to the end, without target so far.
+        breaks: Vec<usize>,
+    },
+}
+
+/// A `continue` of a `for`.
+struct Skip {
+    /// The place from which its mask holds.
+    since: usize,
+    /// The mask under which it runs.
+    mask: Option<Reg>,
+    /// The values that the next iteration starts with.
+    values: Vec<Held>,
+}
+
 /// One tile block while it is run.
 struct Block<'s, 'f> {
     shared: &'s mut Shared<'f>,
@@ -163,7 +189,9 @@ struct Block<'s, 'f> {
     values: BTreeMap<Value, Held>,
     /// The mask of the enclosing arm: accesses happen only if this register is not zero.
     mask: Option<Reg>,
-    loops: Vec<control::Turn>,
+    /// The place from which that mask holds.
+    masked_since: usize,
+    loops: Vec<Turn>,
     accesses: usize,
     line: u32,
 }
@@ -180,7 +208,8 @@ impl<'s, 'f> Block<'s, 'f> {
             body: Vec::new(),
         };
         let (values, loops) = (BTreeMap::new(), Vec::new());
-        let mut block = Block { shared, id, thread, values, mask: None, loops, accesses: 0, line: 0 };
+        let mut block =
+            Block { shared, id, thread, values, mask: None, masked_since: 0, loops, accesses: 0, line: 0 };
         block.parameters()?;
         Ok(block)
     }

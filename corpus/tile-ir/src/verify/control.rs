@@ -134,7 +134,7 @@ impl<'f> Check<'f> {
     }
 
     pub(super) fn returns(&self, _: &Instr, values: &[Value]) -> Checked {
-        if matches!(self.frames.last(), None | Some(Frame::For(_))) {
+        if self.frames.iter().any(|frame| matches!(frame, Frame::For(_))) {
             return broken(Reason::Block, "`return` cannot leave a `for`");
         }
         let types: Vec<&Type> = values.iter().map(|v| self.ty(*v)).collect();
