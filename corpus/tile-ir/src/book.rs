@@ -102,6 +102,8 @@ pub(crate) enum Gives {
     Partition,
     /// A strided view.
     Strided,
+    /// A view that gathers and scatters.
+    Gather,
     /// A coordinate of a tile block, or a number of them.
     Coordinate,
 }
@@ -113,8 +115,11 @@ impl Gives {
             Gives::Any => true,
             Gives::Tile => ty.tile().is_some(),
             Gives::Token => *ty == Type::Token,
-            Gives::Partition => matches!(ty, Type::View(view) if view.steps.is_none()),
+            Gives::Partition => {
+                matches!(ty, Type::View(view) if view.steps.is_none() && view.sparse.is_none())
+            }
             Gives::Strided => matches!(ty, Type::View(view) if view.steps.is_some()),
+            Gives::Gather => matches!(ty, Type::View(view) if view.sparse.is_some()),
             Gives::Coordinate => *ty == Type::scalar(Scalar::I32),
         }
     }
@@ -357,6 +362,11 @@ macro_rules! operations {
         StridedView { tensor: Value } [tensor]
             "make_strided_view" = 0x74;
             gives &[Gives::Strided], Pieces(&[Its("tensor"), Types(&[Result(&[])])]);
+            rules [cut(tensor)];
+
+        GatherView { tensor: Value } [tensor]
+            "make_gather_scatter_view" = 0x73 @V13_3;
+            gives &[Gives::Gather], Pieces(&[Its("tensor"), Types(&[Result(&[])])]);
             rules [cut(tensor)];
 
         MakeToken []

@@ -24,6 +24,7 @@ macro_rules! plain_op {
             | $crate::Op::TensorView { .. }
             | $crate::Op::PartitionView { .. }
             | $crate::Op::StridedView { .. }
+            | $crate::Op::GatherView { .. }
     };
 }
 

@@ -1,6 +1,6 @@
 //! Types of Tile IR values, and how they print.
 //!
-//! Source: type system chapter of the Tile IR specification. Left out: views that gather and scatter.
+//! Source: type system chapter of the Tile IR specification.
 
 use super::words::Padding;
 use std::fmt;
@@ -159,6 +159,8 @@ pub struct TileView {
     pub tensor: TensorView,
     /// For each dimension of the tile, the dimension of the tensor it lies along.
     pub dim_map: Vec<u32>,
+    /// The dimension of which a tile has any rows, for a view that gathers and scatters.
+    pub sparse: Option<u32>,
     /// The value that a load gives outside the tensor.
     pub padding: Option<Padding>,
 }
@@ -271,7 +273,11 @@ impl fmt::Display for TensorView {
 
 impl fmt::Display for TileView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = if self.steps.is_some() { "strided_view" } else { "partition_view" };
+        let kind = match (&self.steps, self.sparse) {
+            (Some(_), _) => "strided_view",
+            (None, Some(_)) => "gather_scatter_view",
+            (None, None) => "partition_view",
+        };
         write!(f, "{kind}<tile=({}), ", numbers(&self.tile, "x"))?;
         if let Some(steps) = &self.steps {
             write!(f, "traversal_strides=[{}], ", numbers(steps, ","))?;
@@ -280,7 +286,9 @@ impl fmt::Display for TileView {
             write!(f, "padding_value = {}, ", padding.word())?;
         }
         write!(f, "{}", self.tensor)?;
-        if !self.identity_map() {
+        if let Some(sparse) = self.sparse {
+            write!(f, ", sparse_dim={sparse}")?;
+        } else if !self.identity_map() {
             write!(f, ", dim_map=[{}]", numbers(&self.dim_map, ", "))?;
         }
         write!(f, ">")

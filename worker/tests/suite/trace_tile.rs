@@ -86,6 +86,20 @@ const ROWS: &[Row] = &[
     ),
     Row(
         "7.1",
+        Table,
+        "... and one to a tile of a view that gathers is one to elements of the rows that its indices name, each time that one is named",
+        "R W token",
+        "gather_rows gather_twice gather_twice_relaxed",
+    ),
+    Row(
+        "7.1",
+        Table,
+        "... also where an index comes from memory: the value says which elements are accessed, and which lie outside and have no operation",
+        "R W addr ctrl",
+        "gather_memory gather_memory_bare view_memory view_memory_store",
+    ),
+    Row(
+        "7.1",
         Rule,
         "an element outside the tensor of a view has no operation: a load gives padding, whatever the memory holds",
         "R W",
@@ -416,21 +430,12 @@ struct Open(&'static str, &'static str, &'static str, &'static str, &'static str
 const POINTER: &str = "%p: tile<ptr<i32>>";
 const OPEN: &[Open] = &[
     Open(
-        "7.1: views at indices, and with extents or strides, from memory",
-        "refused by name: the set of elements would depend on a value",
+        "7.1: views with extents or strides from memory",
+        "refused by name",
         POINTER,
-        "%tv = make_tensor_view %p, shape = [4], strides = [1] : tensor_view<4xi32, strides=[1]>\n\
-         %v = make_partition_view %tv : partition_view<tile=(2), tensor_view<4xi32, strides=[1]>>\n\
-         %i, %t = load_ptr_tko weak %p : tile<ptr<i32>> -> tile<i32>, token\n\
-         %r, %s = load_view_tko weak %v[%i] : partition_view<tile=(2), tensor_view<4xi32, strides=[1]>>, tile<i32> -> tile<2xi32>, token",
-        "an index from memory",
-    ),
-    Open(
-        "7.1: views that gather and scatter",
-        "not read",
-        POINTER,
-        "%v = make_gather_scatter_view %p : gather_scatter_view<tile=(2)>",
-        "make_gather_scatter_view",
+        "%i, %t = load_ptr_tko weak %p : tile<ptr<i32>> -> tile<i32>, token\n\
+         %tv = make_tensor_view %p, shape = [%i], strides = [1] : tile<i32> -> tensor_view<?xi32, strides=[1]>",
+        "extents or strides come from memory",
     ),
     Open(
         "7.1: reductions of floats",

@@ -21,6 +21,7 @@ codes!(ty u8 {
     PARTITION = 15,
     FUNCTION = 16,
     TOKEN = 17,
+    GATHER = 20,
     STRIDED = 21,
 });
 

@@ -77,6 +77,9 @@ pub(super) fn encode(item: &Item, version: Bytecode, table: &Table<Item>) -> Res
             if view.steps.is_some() {
                 needs("`strided_view`", Bytecode::V13_3)?;
             }
+            if view.sparse.is_some() {
+                needs("`gather_scatter_view`", Bytecode::V13_3)?;
+            }
             tile_view(&mut out, view, version, first);
         }
         Item::Function(params, _) => {
@@ -92,7 +95,11 @@ pub(super) fn encode(item: &Item, version: Bytecode, table: &Table<Item>) -> Res
 }
 
 fn tile_view(out: &mut Vec<u8>, view: &TileView, version: Bytecode, tensor: u64) {
-    out.push(if view.steps.is_some() { ty::STRIDED } else { ty::PARTITION });
+    out.push(match (&view.steps, view.sparse) {
+        (Some(_), _) => ty::STRIDED,
+        (None, Some(_)) => ty::GATHER,
+        (None, None) => ty::PARTITION,
+    });
     if version >= Bytecode::V13_3 {
         varint(out, u64::from(view.padding.is_some()));
     }
@@ -101,7 +108,10 @@ fn tile_view(out: &mut Vec<u8>, view: &TileView, version: Bytecode, tensor: u64)
         narrow(out, steps);
     }
     varint(out, tensor);
-    narrow(out, &view.dim_map);
+    match view.sparse {
+        Some(sparse) => varint(out, u64::from(sparse)),
+        None => narrow(out, &view.dim_map),
+    }
     if version < Bytecode::V13_3 {
         out.push(u8::from(view.padding.is_some()));
     }
@@ -146,7 +156,7 @@ pub(super) fn decode(mut c: Cursor<'_>, version: Bytecode, known: &[Item]) -> Ta
             kind(&mut c, multicast)?;
             Item::Type(Type::Tensor(TensorView { elem, shape, strides, multicast }))
         }
-        ty::PARTITION | ty::STRIDED => view(&mut c, version, known, tag == ty::STRIDED)?,
+        ty::PARTITION | ty::STRIDED | ty::GATHER => view(&mut c, version, known, tag)?,
         ty::FUNCTION => {
             let mut lists = [Vec::new(), Vec::new()];
             for list in &mut lists {
@@ -186,11 +196,11 @@ fn kind(c: &mut Cursor<'_>, said: bool) -> Taken<()> {
     }
 }
 
-fn view(c: &mut Cursor<'_>, version: Bytecode, known: &[Item], strided: bool) -> Taken<Item> {
+fn view(c: &mut Cursor<'_>, version: Bytecode, known: &[Item], tag: u8) -> Taken<Item> {
     let mut padded = flags(c, version >= Bytecode::V13_3)?;
     let list = c.list(4, RANK)?;
     let tile = unsigned(c, list)?;
-    let steps = if strided {
+    let steps = if tag == ty::STRIDED {
         let list = c.list(4, RANK)?;
         Some(unsigned(c, list)?)
     } else {
@@ -200,8 +210,14 @@ fn view(c: &mut Cursor<'_>, version: Bytecode, known: &[Item], strided: bool) ->
         Item::Type(Type::Tensor(tensor)) => tensor.clone(),
         _ => return c.error("a view in tiles is made of a tensor"),
     };
-    let list = c.list(4, RANK)?;
-    let dim_map = unsigned(c, list)?;
+    let (mut dim_map, mut sparse) = ((0..).take(tile.len()).collect(), None);
+    if tag == ty::GATHER {
+        let dimension = c.varint()?;
+        sparse = Some(u32::try_from(dimension).or_else(|_| c.error(format!("{dimension} is no dimension")))?);
+    } else {
+        let list = c.list(4, RANK)?;
+        dim_map = unsigned(c, list)?;
+    }
     if version < Bytecode::V13_3 {
         padded = c.byte()? != 0;
     }
@@ -214,7 +230,7 @@ fn view(c: &mut Cursor<'_>, version: Bytecode, known: &[Item], strided: bool) ->
     } else {
         None
     };
-    Ok(Item::Type(Type::View(TileView { steps, tile, tensor, dim_map, padding })))
+    Ok(Item::Type(Type::View(TileView { steps, tile, tensor, dim_map, sparse, padding })))
 }
 
 fn lookup<'k>(c: &mut Cursor<'_>, known: &'k [Item]) -> Taken<&'k Item> {

@@ -80,9 +80,10 @@ struct Operands {
     elem: Scalar,
     a: Option<Value>,
     b: Option<Value>,
-    mask: Option<Value>,
+    /// Of each element, whether it is accessed.
+    masks: Option<Vec<Lane>>,
     token: Option<Value>,
-    /// The value that a load gives for an element without address.
+    /// The value that a load gives for an element outside the tensor.
     outside: Lane,
     /// The reduction of the values read from several replicas.
     reduced: Option<IntegerOp>,
@@ -138,7 +139,7 @@ impl Block<'_, '_> {
     }
 
     /// The access of a memory operation and its operands; `None` for other operations.
-    fn accessed(&self, op: &Op) -> Done<Option<(Does, Operands)>> {
+    fn accessed(&mut self, op: &Op) -> Done<Option<(Does, Operands)>> {
         Ok(Some(match op {
             Op::LoadPtr { pointers, access, mask, padding, token, .. } => {
                 (self.load(*access)?, self.through(*pointers, [*padding, None], *mask, *token)?)
@@ -219,14 +220,18 @@ impl Block<'_, '_> {
             Lane::Number(_) | Lane::Nothing => self.refuse("a number as a pointer"),
         };
         let places = self.lanes(pointers)?.into_iter().map(place).collect::<Done<_>>()?;
-        Ok(Operands { places, elem, a, b, mask, token, outside: Lane::Nothing, reduced: None })
+        let masks = mask.map(|mask| self.lanes(mask)).transpose()?;
+        Ok(Operands { places, elem, a, b, masks, token, outside: Lane::Nothing, reduced: None })
     }
 
     /// The operands of an access to a tile of a view.
-    fn at(&self, place: &Place, a: Option<Value>, token: Option<Value>) -> Done<Operands> {
-        let (places, elem) = tile_at(self, place)?;
-        let (b, mask, outside, reduced) = (None, None, Lane::Nothing, None);
-        Ok(Operands { places, elem, a, b, mask, token, outside, reduced })
+    fn at(&mut self, place: &Place, a: Option<Value>, token: Option<Value>) -> Done<Operands> {
+        let (spots, elem) = tile_at(self, place)?;
+        let inside = |reg: Option<Reg>| reg.map_or(Lane::known(1), |reg| Lane::Number(Operand::Reg(reg)));
+        let masks = Some(spots.iter().map(|spot| inside(spot.mask)).collect());
+        let places = spots.into_iter().map(|spot| spot.places).collect();
+        let (b, outside, reduced) = (None, Lane::Nothing, None);
+        Ok(Operands { places, elem, a, b, masks, token, outside, reduced })
     }
 
     /// Floats that are added are bits of that width, as in PTX. The answer of `moire check` says so.
@@ -244,7 +249,6 @@ impl Block<'_, '_> {
         let ty = self.element_type(operands.elem, kind, sign)?;
         let lanes = |block: &Self, value: Option<Value>| value.map(|v| block.lanes(v)).transpose();
         let (a, b) = (lanes(self, operands.a)?, lanes(self, operands.b)?);
-        let masks = lanes(self, operands.mask)?;
         // A reduction into a view returns no values.
         let reads = !matches!(kind, TileKind::Store(_)) && instr.results.len() > 1;
         let (mut elements, mut read) = (Vec::new(), Vec::new());
@@ -257,7 +261,7 @@ impl Block<'_, '_> {
                 of.as_ref().and_then(|l| l.get(i)).map(|l| block.number(*l)).transpose()
             };
             let (a, b) = (pick(self, &a)?, pick(self, &b)?);
-            let own = masks.as_ref().and_then(|m| m.get(i)).copied();
+            let own = operands.masks.as_ref().and_then(|m| m.get(i)).copied();
             let off = own.and_then(Lane::bits) == Some(0);
             let loads = matches!(kind, TileKind::Load(_));
             if off {
@@ -266,8 +270,13 @@ impl Block<'_, '_> {
                 continue;
             }
             let (mask, known) = (self.masked(own)?, own.is_none_or(|l| l.bits().is_some()));
+            let outside = if let Lane::Number(value) = operands.outside { Some(value) } else { None };
             // Values read in the arm that is not taken are not used, so any padding will do.
-            let a = if loads && known { a.or(Some(Operand::Imm(0))) } else { a };
+            let a = match (loads, known) {
+                (true, true) => a.or(Some(Operand::Imm(0))),
+                (true, false) => a.or(outside),
+                (false, _) => a,
+            };
             let mut all = Vec::new();
             for addr in places {
                 self.reaches(addr.base, addr.offset, operands.elem.bytes())?;
@@ -333,7 +342,7 @@ impl Block<'_, '_> {
     }
 
     /// Records how far the memory behind a parameter is accessed.
-    fn reaches(&mut self, base: Operand, offset: i32, bytes: u32) -> Done<()> {
+    pub(super) fn reaches(&mut self, base: Operand, offset: i32, bytes: u32) -> Done<()> {
         let Operand::Address(symbol) = base else { return Ok(()) };
         let start = u32::try_from(offset).or_else(|_| self.refuse("an address before a parameter"))?;
         if let Some(end) = self.shared.ends.get_mut(symbol.index()) {

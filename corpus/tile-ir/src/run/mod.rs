@@ -10,7 +10,7 @@
 //!   the known accesses need. Multicast memory has [`REPLICAS`].
 //!
 //! Source: Tile IR specification, chapters on operations and on the memory model. Not interpreted, and refused by name:
-//! floats, functions, tiles in shared memory, views at indices from memory.
+//! floats, functions, tiles in shared memory, views with extents or strides from memory.
 
 mod access;
 mod control;

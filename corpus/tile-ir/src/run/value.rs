@@ -215,7 +215,7 @@ impl Block<'_, '_> {
             Op::Select { condition, a, b } => self.select(*condition, *a, *b, result)?,
             // Others run these, or nobody does.
             Op::TileBlockId | Op::NumTileBlocks | Op::TensorView { .. } => return Ok(None),
-            Op::PartitionView { .. } | Op::StridedView { .. } => return Ok(None),
+            Op::PartitionView { .. } | Op::StridedView { .. } | Op::GatherView { .. } => return Ok(None),
             Op::Float { .. } | token_op!() | access_op!() | block_op!() | end_op!() => return Ok(None),
         };
         Ok(Some(lanes))

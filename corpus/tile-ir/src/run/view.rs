@@ -1,17 +1,22 @@
 //! Tensors in memory, cut into tiles: the address of each element of a tile.
 //!
 //! Dimension `d` of a tile lies along dimension `dim_map[d]` of the tensor. Element `i` of the tile at index `k` has the
-//! coordinate `k * step + i` there; the step is the length of the tile unless the view has its own steps. Indices,
-//! extents and strides are natural numbers. An element with a coordinate beyond the extent is outside: a load gives the
-//! padding of the view, or an unspecified value if it has none, and a store does nothing. A wrong promise that a tile is
-//! inside has no meaning and is refused. A tensor in multicast memory lies in each replica. Source: Tile IR
+//! coordinate `k * step + i` there; the step is the length of the tile unless the view has its own steps. A view that
+//! gathers has a row for each index of its sparse dimension and the step 1 along the others (as NVIDIA's compiler has it).
+//! Indices, extents and strides are natural numbers. An element with a coordinate beyond the extent is outside: a load
+//! gives the padding of the view, or an unspecified value if it has none, and a store does nothing. A wrong promise that a
+//! tile is inside has no meaning: it is refused, or the address is wrong if the index comes from memory. A tensor in
+//! multicast memory lies in each replica.
+//!
+//! Where an index comes from memory, so do addresses, and a mask says which elements are inside. Source: Tile IR
 //! specification, types of views.
 
-use super::value::{Held, Lane};
+use super::value::{Held, Lane, register_type};
 use super::{Block, Done, ELEMENTS};
-use crate::{Instr, Op, Padding, Place, Scalar, TensorView, TileView, Type, Value};
+use crate::{Instr, Op, Padding, Place, Scalar, Sign, TensorView, TileView, Type, Value};
 use moire_program::Refusal;
-use moire_program::ir::{Address, Operand};
+use moire_program::ir::{Address, AluOp, CmpOp, Op as Code, Operand, Reg};
+use std::collections::BTreeMap;
 
 /// A tensor in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,23 +28,41 @@ pub(super) struct Tensor {
     strides: Vec<u64>,
 }
 
-/// One dimension of a tile in its tensor.
-struct Axis {
-    /// The coordinate of the first element.
-    from: u128,
-    /// The extent of the tile.
-    length: u32,
-    extent: u64,
+/// The elements of a tile with one coordinate along a dimension.
+#[derive(Clone, Copy)]
+struct Row {
+    /// The coordinate, or what it is beside an index from memory.
+    at: u128,
+    /// A register that holds an index from memory, and how far the coordinate goes with it.
+    index: Option<(Reg, u64)>,
+    /// Whether it is inside, or the register that says so.
+    inside: Result<bool, Reg>,
     stride: u64,
-    /// Whether the program promises that no element is outside along this dimension.
-    promised: bool,
+}
+
+/// Where an element of a tile lies.
+pub(super) struct Spot {
+    /// Its address in each replica; none outside.
+    pub(super) places: Vec<Address>,
+    /// A register that says whether it is inside.
+    pub(super) mask: Option<Reg>,
+}
+
+/// Registers that several elements of a tile share: by what they are made of.
+#[derive(Default)]
+struct Shared {
+    products: BTreeMap<(Reg, u64), Reg>,
+    bases: BTreeMap<(usize, Vec<Reg>), Reg>,
+    masks: BTreeMap<Vec<Reg>, Reg>,
 }
 
 /// Runs an operation that makes a view. Returns whether it was one.
 pub(super) fn views(b: &mut Block<'_, '_>, instr: &Instr) -> Done<bool> {
     let tensor = if let Op::TensorView { base, shape, strides } = &instr.op {
         tensor(b, instr, *base, shape, strides)?
-    } else if let Op::PartitionView { tensor } | Op::StridedView { tensor } = &instr.op {
+    } else if let Op::PartitionView { tensor } | Op::StridedView { tensor } | Op::GatherView { tensor } =
+        &instr.op
+    {
         tensor_of(b, *tensor)?.clone()
     } else {
         return Ok(false);
@@ -112,68 +135,191 @@ fn view_type<'b>(b: &'b Block<'_, '_>, value: Value) -> Done<&'b TileView> {
     }
 }
 
-/// The addresses of each element of the tile, in row-major order: none outside, one in each replica of multicast memory.
-pub(super) fn tile_at(b: &Block<'_, '_>, place: &Place) -> Done<(Vec<Vec<Address>>, Scalar)> {
-    let (view, tensor) = (view_type(b, place.view)?, tensor_of(b, place.view)?);
+/// The place of each element of the tile, in row-major order, and the type of the elements.
+pub(super) fn tile_at(b: &mut Block<'_, '_>, place: &Place) -> Done<(Vec<Spot>, Scalar)> {
+    let (view, tensor) = (view_type(b, place.view)?.clone(), tensor_of(b, place.view)?.clone());
     let mut axes = Vec::new();
-    for (d, (length, index)) in view.tile.iter().zip(&place.index).enumerate() {
-        let index = natural(b, *index, "a tile of a view at an index from memory")?;
-        let along = view.dim_map.get(d).map(|along| *along as usize);
-        let found = along.and_then(|along| tensor.extents.get(along).zip(tensor.strides.get(along)));
-        let Some((extent, stride)) = found else {
-            return b.refuse("a view with more dimensions than its tensor");
-        };
-        let step = view.steps.as_ref().and_then(|s| s.get(d)).copied().unwrap_or(*length);
-        axes.push(Axis {
-            from: u128::from(index) * u128::from(step),
-            length: *length,
-            extent: *extent,
-            stride: *stride,
-            promised: place.inbounds.get(d).copied().unwrap_or(false),
-        });
+    for (d, index) in place.index.iter().enumerate().take(view.tile.len()) {
+        axes.push(axis(b, (&view, &tensor), place, (d, *index))?);
     }
     if axes.len() != view.tile.len() {
         return b.refuse("a tile of a view without all its indices");
     }
     let elem = view.tensor.elem;
+    if axes.iter().flatten().any(|row| row.index.is_some()) {
+        reaches_end(b, &tensor, elem.bytes())?;
+    }
     let count = view.tile.iter().map(|n| *n as usize).product();
-    let each = (0..count).map(|at| element(b, &tensor.bases, &axes, at, elem.bytes()));
-    Ok((each.collect::<Done<Vec<Vec<Address>>>>()?, elem))
+    let mut shared = Shared::default();
+    let mut out = Vec::new();
+    for at in 0..count {
+        let rows = coordinates(&axes, at);
+        out.push(element(b, &mut shared, &tensor.bases, &rows, elem.bytes())?);
+    }
+    Ok((out, elem))
 }
 
-/// The addresses of element number `at`.
-fn element(
-    b: &Block<'_, '_>,
-    bases: &[Address],
-    axes: &[Axis],
-    mut at: usize,
-    bytes: u32,
-) -> Done<Vec<Address>> {
-    let (mut offset, mut inside) = (Some(0u128), true);
-    for axis in axes.iter().rev() {
-        let length = (axis.length as usize).max(1);
-        let coordinate = axis.from + (at % length) as u128;
-        at /= length;
-        if coordinate >= u128::from(axis.extent) {
-            if axis.promised {
-                return b.refuse("a tile that lies outside its tensor against its `inbounds` promise");
-            }
-            inside = false;
-        }
-        let further = coordinate.checked_mul(u128::from(axis.stride));
-        offset = offset.zip(further).and_then(|(a, b)| a.checked_add(b));
-    }
-    if !inside {
-        return Ok(Vec::new());
-    }
-    let offset = offset.and_then(|o| i32::try_from(o.checked_mul(u128::from(bytes))?).ok());
-    let moved = |base: &Address| {
-        let offset = offset.and_then(|o| base.offset.checked_add(o));
-        offset.map(|offset| Address { offset, ..*base })
+/// The rows along dimension `d` of a tile.
+fn axis(
+    b: &mut Block<'_, '_>,
+    (view, tensor): (&TileView, &Tensor),
+    place: &Place,
+    (d, index): (usize, Value),
+) -> Done<Vec<Row>> {
+    let length = view.tile.get(d).copied().unwrap_or(1);
+    let along = view.dim_map.get(d).map(|along| *along as usize);
+    let found = along.and_then(|along| tensor.extents.get(along).zip(tensor.strides.get(along)));
+    let Some((extent, stride)) = found else {
+        return b.refuse("a view with more dimensions than its tensor");
     };
-    match bases.iter().map(moved).collect() {
-        Some(places) => Ok(places),
-        None => b.refuse("an offset this large"),
+    let gathers = view.sparse.is_some_and(|sparse| sparse as usize == d);
+    let usual = if view.sparse.is_some() { 1 } else { length };
+    let step = u64::from(view.steps.as_ref().and_then(|s| s.get(d)).copied().unwrap_or(usual));
+    let promised = place.inbounds.get(d).copied().unwrap_or(false);
+    let lanes = b.lanes(index)?;
+    let mut limits: BTreeMap<(Reg, u64), Reg> = BTreeMap::new();
+    let mut rows = Vec::new();
+    for i in 0..length {
+        let (number, first) = if gathers { (i as usize, 0) } else { (0, i) };
+        let Some(lane) = lanes.get(number).copied() else { return b.refuse("an index without elements") };
+        let row = Row { at: u128::from(first), index: None, inside: Ok(true), stride: *stride };
+        let row = match b.number(lane)? {
+            Operand::Imm(_) => {
+                let at = lane.bits().unwrap_or_default() * u128::from(step) + row.at;
+                Row { at, inside: Ok(at < u128::from(*extent)), ..row }
+            }
+            Operand::Reg(reg) => {
+                // The index for which the coordinate reaches the extent.
+                let limit = extent.saturating_sub(u64::from(first)).div_ceil(step.max(1));
+                let inside = match limits.get(&(reg, limit)) {
+                    _ if limit == 0 => Ok(false),
+                    _ if promised => Ok(true),
+                    Some(known) => Err(*known),
+                    None => {
+                        let dst = b.fresh("p")?;
+                        let (a, with) = (Operand::Reg(reg), Operand::Imm(i128::from(limit)));
+                        let ty = register_type(Scalar::I64, Sign::Unsigned);
+                        b.push(Code::Setp { op: CmpOp::Lt, ty, dst, a, b: with })?;
+                        limits.insert((reg, limit), dst);
+                        Err(dst)
+                    }
+                };
+                Row { index: Some((reg, step)), inside, ..row }
+            }
+            Operand::Address(_) => return b.refuse("an address as an index"),
+        };
+        if promised && row.inside == Ok(false) {
+            return b.refuse("a tile that lies outside its tensor against its `inbounds` promise");
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// The memory behind the tensor is as long as the tensor.
+fn reaches_end(b: &mut Block<'_, '_>, tensor: &Tensor, bytes: u32) -> Done<()> {
+    let steps = tensor.extents.iter().zip(&tensor.strides);
+    let last = steps.map(|(n, s)| u128::from(n.saturating_sub(1)) * u128::from(*s));
+    let last = last.fold(0u128, u128::saturating_add).saturating_mul(u128::from(bytes));
+    for base in &tensor.bases {
+        let offset = i32::try_from(last).ok().and_then(|last| base.offset.checked_add(last));
+        match offset {
+            Some(offset) => b.reaches(base.base, offset, bytes)?,
+            None => return b.refuse("an offset this large"),
+        }
+    }
+    Ok(())
+}
+
+/// The rows that element number `at` lies in.
+fn coordinates(axes: &[Vec<Row>], mut at: usize) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for axis in axes.iter().rev() {
+        rows.extend(axis.get(at % axis.len().max(1)).copied());
+        at /= axis.len().max(1);
+    }
+    rows
+}
+
+fn element(
+    b: &mut Block<'_, '_>,
+    shared: &mut Shared,
+    bases: &[Address],
+    rows: &[Row],
+    bytes: u32,
+) -> Done<Spot> {
+    if rows.iter().any(|row| row.inside == Ok(false)) {
+        return Ok(Spot { places: Vec::new(), mask: None });
+    }
+    let mask = shared.mask(b, rows.iter().filter_map(|row| row.inside.err()).collect())?;
+    let offset = rows.iter().try_fold(0u128, |sum, row| {
+        row.at.checked_mul(u128::from(row.stride)).and_then(|further| sum.checked_add(further))
+    });
+    let offset = offset.and_then(|o| i32::try_from(o.checked_mul(u128::from(bytes))?).ok());
+    let mut products = Vec::new();
+    for row in rows {
+        if let Some((index, step)) = row.index {
+            let factor = step.checked_mul(row.stride).and_then(|f| f.checked_mul(u64::from(bytes)));
+            let Some(factor) = factor else { return b.refuse("an offset this large") };
+            products.push(shared.product(b, index, factor)?);
+        }
+    }
+    let mut places = Vec::new();
+    for (number, base) in bases.iter().enumerate() {
+        let Some(offset) = offset.and_then(|offset| base.offset.checked_add(offset)) else {
+            return b.refuse("an offset this large");
+        };
+        places.push(Address { base: shared.base(b, (number, base.base), &products)?, offset });
+    }
+    Ok(Spot { places, mask })
+}
+
+impl Shared {
+    /// An index multiplied by a constant.
+    fn product(&mut self, b: &mut Block<'_, '_>, index: Reg, factor: u64) -> Done<Reg> {
+        if let Some(known) = self.products.get(&(index, factor)) {
+            return Ok(*known);
+        }
+        let dst = b.fresh("i")?;
+        let (a, with) = (Operand::Reg(index), Operand::Imm(i128::from(factor)));
+        let ty = register_type(Scalar::I64, Sign::Unsigned);
+        b.push(Code::Alu { op: AluOp::Mul, ty, dst, a, b: with })?;
+        self.products.insert((index, factor), dst);
+        Ok(dst)
+    }
+
+    /// A base moved by products.
+    fn base(
+        &mut self,
+        b: &mut Block<'_, '_>,
+        (number, base): (usize, Operand),
+        products: &[Reg],
+    ) -> Done<Operand> {
+        let Some((last, front)) = products.split_last() else { return Ok(base) };
+        let key = (number, products.to_vec());
+        if let Some(known) = self.bases.get(&key) {
+            return Ok(Operand::Reg(*known));
+        }
+        let a = self.base(b, (number, base), front)?;
+        let dst = b.fresh("a")?;
+        let ty = register_type(Scalar::I64, Sign::Unsigned);
+        b.push(Code::Alu { op: AluOp::Add, ty, dst, a, b: Operand::Reg(*last) })?;
+        self.bases.insert(key, dst);
+        Ok(Operand::Reg(dst))
+    }
+
+    /// The register that holds where all of these hold.
+    fn mask(&mut self, b: &mut Block<'_, '_>, all: Vec<Reg>) -> Done<Option<Reg>> {
+        let Some((last, front)) = all.split_last() else { return Ok(None) };
+        if let Some(known) = self.masks.get(&all) {
+            return Ok(Some(*known));
+        }
+        let Some(a) = self.mask(b, front.to_vec())? else { return Ok(Some(*last)) };
+        let dst = b.fresh("p")?;
+        let (a, with) = (Operand::Reg(a), Operand::Reg(*last));
+        b.push(Code::Alu { op: AluOp::And, ty: register_type(Scalar::I8, Sign::Unsigned), dst, a, b: with })?;
+        self.masks.insert(all, dst);
+        Ok(Some(dst))
     }
 }
 

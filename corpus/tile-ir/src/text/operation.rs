@@ -264,6 +264,7 @@ fn suits(r: &Reader<'_>, at: usize, gives: Gives, ty: &Type) -> Parsed<()> {
         Gives::Tile | Gives::Any => (Reason::Type, "a type `tile<..>`"),
         Gives::Partition => (Reason::Type, "a type `partition_view<..>`"),
         Gives::Strided => (Reason::Type, "a type `strided_view<..>`"),
+        Gives::Gather => (Reason::Type, "a type `gather_scatter_view<..>`"),
         Gives::Token => (Reason::ValueType, "the type `token`"),
         Gives::Coordinate => (Reason::ValueType, "the type `tile<i32>`"),
     };

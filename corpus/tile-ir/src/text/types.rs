@@ -14,8 +14,7 @@ impl<'a> Reader<'a> {
             "token" => Type::Token,
             "tile" => Type::Tile(self.tile()?),
             "tensor_view" => Type::Tensor(self.tensor()?),
-            "partition_view" => Type::View(self.view(false)?),
-            "strided_view" => Type::View(self.view(true)?),
+            "partition_view" | "strided_view" | "gather_scatter_view" => Type::View(self.view(word)?),
             _ => match Scalar::from_name(word) {
                 Some(scalar) => Type::Bare(scalar),
                 None => return Err(self.no_type(at, word)),
@@ -25,7 +24,14 @@ impl<'a> Reader<'a> {
 
     fn no_type(&mut self, at: usize, word: &str) -> moire_program::text::ParseError {
         let mut known: Vec<&str> = Scalar::ALL.iter().map(|s| s.name()).collect();
-        known.extend(["token", "tile", "tensor_view", "partition_view", "strided_view"]);
+        known.extend([
+            "token",
+            "tile",
+            "tensor_view",
+            "partition_view",
+            "strided_view",
+            "gather_scatter_view",
+        ]);
         let hint = closest(word, &known).map(|k| format!("did you mean `{k}`?"));
         because(Reason::Type, self.scan.error_at(at, format!("unknown type `{word}`"), hint))
     }
@@ -162,8 +168,8 @@ impl<'a> Reader<'a> {
         Ok(TensorView { elem, shape, strides, multicast })
     }
 
-    /// `<tile=(4x8), tensor_view<..>>`
-    fn view(&mut self, strided: bool) -> Parsed<TileView> {
+    /// `<tile=(4x8), tensor_view<..>>` of a view of this kind
+    fn view(&mut self, kind: &str) -> Parsed<TileView> {
         self.scan.expect("<")?;
         self.name_is("tile")?;
         self.scan.expect("(")?;
@@ -175,7 +181,7 @@ impl<'a> Reader<'a> {
         self.scan.expect(")")?;
         self.scan.expect(",")?;
         let mut steps = None;
-        if strided {
+        if kind == "strided_view" {
             self.name_is("traversal_strides")?;
             steps = Some(self.list()?);
             self.scan.expect(",")?;
@@ -192,12 +198,17 @@ impl<'a> Reader<'a> {
         }
         let tensor = self.tensor()?;
         let mut dim_map: Vec<u32> = (0..).take(tile.len()).collect();
-        if self.scan.take(",") {
+        let mut sparse = None;
+        if kind == "gather_scatter_view" {
+            self.scan.expect(",")?;
+            self.name_is("sparse_dim")?;
+            sparse = Some(self.small()?);
+        } else if self.scan.take(",") {
             self.name_is("dim_map")?;
             dim_map = self.list()?;
         }
         self.scan.expect(">")?;
-        Ok(TileView { steps, tile, tensor, dim_map, padding })
+        Ok(TileView { steps, tile, tensor, dim_map, sparse, padding })
     }
 
     /// `name =`

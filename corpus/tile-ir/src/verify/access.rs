@@ -191,6 +191,9 @@ impl<'f> Check<'f> {
 
     // The compiler of CUDA 13.5 accepts a strided view with padding here; the published rule does not.
     pub(super) fn unpadded(&self, _: &Instr, place: &Place) -> Checked {
+        if self.view(place)?.sparse.is_some() {
+            return broken(Reason::Type, "a reduction cannot target a view that gathers");
+        }
         if self.view(place)?.padding.is_some() {
             return broken(Reason::PaddedView, "a reduction cannot target a view with padding");
         }
@@ -229,18 +232,22 @@ impl<'f> Check<'f> {
         if rank != given || place.inbounds.len() != given {
             return broken(Reason::IndexCount, format!("the view needs {rank} indices, found {given}"));
         }
-        let first = place.index.first().map(|i| self.ty(*i));
-        for index in &place.index {
-            let ty = self.ty(*index);
-            let integer = |t: &Tile| t.shape.is_empty() && t.elem.scalar().is_some_and(Scalar::integer);
-            if !ty.tile().is_some_and(integer) || Some(ty) != first {
+        let mut dense = None;
+        for (index, d) in place.index.iter().zip(0..) {
+            let (ty, rows) = (self.ty(*index), view.tile.get(d as usize));
+            let shape = rows.filter(|_| view.sparse == Some(d)).map_or_else(Vec::new, |rows| vec![*rows]);
+            let alike = !shape.is_empty() || *dense.get_or_insert(ty) == ty;
+            let integer = |t: &Tile| t.shape == shape && t.elem.scalar().is_some_and(Scalar::integer);
+            if !ty.tile().is_some_and(integer) || !alike {
                 return broken(Reason::IndexType, format!("indices are integers of one type, not `{ty}`"));
             }
         }
         match (view.tensor.multicast, multicast) {
             (true, false) => broken(Reason::Multicast, "this operation is not for multicast memory"),
             (false, true) => broken(Reason::Multicast, "this operation is only for multicast memory"),
-            (_, true) if view.steps.is_some() => broken(Reason::Type, "only partition views are multicast"),
+            (_, true) if view.steps.is_some() || view.sparse.is_some() => {
+                broken(Reason::Type, "only partition views are multicast")
+            }
             _ => Ok(()),
         }
     }

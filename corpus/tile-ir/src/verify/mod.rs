@@ -398,6 +398,9 @@ fn tile_view(view: &super::TileView) -> Checked {
     if view.steps.as_ref().is_some_and(|s| s.len() != rank || s.contains(&0)) {
         return broken(Reason::ViewShape, "traversal strides are positive, one for each dimension");
     }
+    if view.sparse.is_some_and(|dimension| dimension as usize >= rank) {
+        return broken(Reason::ViewShape, "a view gathers along a dimension of its tensor");
+    }
     let mut used = vec![false; rank];
     for dimension in &view.dim_map {
         match used.get_mut(*dimension as usize) {

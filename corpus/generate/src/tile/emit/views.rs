@@ -93,6 +93,7 @@ impl Emit<'_> {
         let view = TileView {
             steps: strided.then(|| vec![1]),
             dim_map: (0..).take(tile.len()).collect(),
+            sparse: None,
             tile,
             tensor: TensorView { elem, shape, strides, multicast: false },
             padding: (below.is_some() && !access.writes()).then_some(Padding::Zero),
