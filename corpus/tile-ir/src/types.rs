@@ -74,6 +74,11 @@ impl Scalar {
         self.bits().div_ceil(8)
     }
 
+    /// Bits of memory from one element of a tensor to the next.
+    pub fn stored_bits(self) -> u32 {
+        if self == Scalar::I1 { 8 } else { self.bits() }
+    }
+
     /// A mask of the bits that a value may have set.
     pub fn mask(self) -> u64 {
         u64::MAX >> (64 - self.bits().min(64))

@@ -100,6 +100,14 @@ const ROWS: &[Row] = &[
     ),
     Row(
         "7.1",
+        Table,
+        "a bit lies in a byte of its own, and of elements of four bits two lie in one byte; an access to both is one operation on the byte, so that \
+         two conflict where their bytes do",
+        "conflict",
+        "bits_apart bits_true mp_bit nibbles_apart nibbles_same nibbles_same_relaxed nibbles_read",
+    ),
+    Row(
+        "7.1",
         Rule,
         "an element outside the tensor of a view has no operation: a load gives padding, whatever the memory holds",
         "R W",
@@ -436,6 +444,17 @@ const OPEN: &[Open] = &[
         "%i, %t = load_ptr_tko weak %p : tile<ptr<i32>> -> tile<i32>, token\n\
          %tv = make_tensor_view %p, shape = [%i], strides = [1] : tile<i32> -> tensor_view<?xi32, strides=[1]>",
         "extents or strides come from memory",
+    ),
+    Open(
+        "7.1: half of a byte",
+        "refused by name: no edition seen says what a write to one element of four bits does to the other",
+        "%p: tile<ptr<f4E2M1FN>>, %q: tile<ptr<i32>>",
+        "%zero = constant <i32: 0> : tile<i32>\n\
+         %tv = make_tensor_view %p, shape = [2, 2], strides = [2, 1] : tensor_view<2x2xf4E2M1FN, strides=[2,1]>\n\
+         %v = make_partition_view %tv : partition_view<tile=(2x1), tensor_view<2x2xf4E2M1FN, strides=[2,1]>>\n\
+         %r, %s = load_view_tko weak %v[%zero, %zero] : partition_view<tile=(2x1), tensor_view<2x2xf4E2M1FN, strides=[2,1]>>, tile<i32> -> \
+         tile<2x1xf4E2M1FN>, token",
+        "half a byte",
     ),
     Open(
         "7.1: reductions of floats",

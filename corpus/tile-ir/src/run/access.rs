@@ -6,8 +6,8 @@
 //! instruction; values loaded from the replicas are reduced afterwards.
 
 use super::value::{Held, Lane, register_type};
-use super::view::{padding, tile_at};
-use super::{ACCESSES, Block, Done};
+use super::view::{Spots, padding, tile_at};
+use super::{ACCESSES, Block, Done, packed};
 use crate::{
     Access, AtomicMode, Elem, Instr, IntegerOp, Op, Order, Overflow, Place, Reduction, Scalar, Scope, Sign,
     Value,
@@ -87,6 +87,8 @@ struct Operands {
     outside: Lane,
     /// The reduction of the values read from several replicas.
     reduced: Option<IntegerOp>,
+    /// The elements that share a byte; then there is a place for each byte.
+    pairs: Option<Vec<[usize; 2]>>,
 }
 
 /// The operation of a reduction on each replica, and on the values read from all of them.
@@ -221,34 +223,51 @@ impl Block<'_, '_> {
         };
         let places = self.lanes(pointers)?.into_iter().map(place).collect::<Done<_>>()?;
         let masks = mask.map(|mask| self.lanes(mask)).transpose()?;
-        Ok(Operands { places, elem, a, b, masks, token, outside: Lane::Nothing, reduced: None })
+        Ok(Operands { places, elem, a, b, masks, token, outside: Lane::Nothing, reduced: None, pairs: None })
     }
 
     /// The operands of an access to a tile of a view.
     fn at(&mut self, place: &Place, a: Option<Value>, token: Option<Value>) -> Done<Operands> {
-        let (spots, elem) = tile_at(self, place)?;
+        let Spots { all, elem, pairs } = tile_at(self, place)?;
         let inside = |reg: Option<Reg>| reg.map_or(Lane::known(1), |reg| Lane::Number(Operand::Reg(reg)));
-        let masks = Some(spots.iter().map(|spot| inside(spot.mask)).collect());
-        let places = spots.into_iter().map(|spot| spot.places).collect();
+        let masks = Some(all.iter().map(|spot| inside(spot.mask)).collect());
+        let places = all.into_iter().map(|spot| spot.places).collect();
         let (b, outside, reduced) = (None, Lane::Nothing, None);
-        Ok(Operands { places, elem, a, b, masks, token, outside, reduced })
+        Ok(Operands { places, elem, a, b, masks, token, outside, reduced, pairs })
     }
 
     /// Floats that are added are bits of that width, as in PTX. The answer of `moire check` says so.
-    fn element_type(&self, to: Scalar, kind: TileKind, sign: Sign) -> Done<Ty> {
+    fn element_type(to: Scalar, kind: TileKind, sign: Sign) -> Ty {
         let exchanges = matches!(kind, TileKind::Rmw { op: AtomOp::Exch, .. });
-        if to.bits() < 8 {
-            return self.refuse("an access to less than a byte");
-        }
         let bits = register_type(to, sign);
         let adds = matches!(kind, TileKind::Rmw { .. }) && !to.integer() && !exchanges;
-        Ok(if adds { Ty::F(u8::try_from(8 * bits.bytes()).unwrap_or(u8::MAX)) } else { bits })
+        if adds { Ty::F(u8::try_from(8 * bits.bytes()).unwrap_or(u8::MAX)) } else { bits }
+    }
+
+    /// The values that an access takes: elements, or bytes of packed ones.
+    fn taken(&mut self, operands: &Operands, value: Option<Value>) -> Done<Option<Vec<Lane>>> {
+        let Some(value) = value else { return Ok(None) };
+        let lanes = self.lanes(value)?;
+        match &operands.pairs {
+            Some(pairs) => packed::bytes(self, &lanes, pairs).map(Some),
+            None => Ok(Some(lanes)),
+        }
+    }
+
+    /// The elements that a load gives, of what it read.
+    fn given(&mut self, operands: &Operands, read: Vec<Lane>) -> Done<Vec<Lane>> {
+        match &operands.pairs {
+            Some(pairs) => packed::elements(self, &read, pairs),
+            None if operands.elem == Scalar::I1 => {
+                read.into_iter().map(|lane| packed::bit(self, lane)).collect()
+            }
+            None => Ok(read),
+        }
     }
 
     fn touch(&mut self, instr: &Instr, (kind, sign): Does, operands: &Operands) -> Done<()> {
-        let ty = self.element_type(operands.elem, kind, sign)?;
-        let lanes = |block: &Self, value: Option<Value>| value.map(|v| block.lanes(v)).transpose();
-        let (a, b) = (lanes(self, operands.a)?, lanes(self, operands.b)?);
+        let ty = Self::element_type(operands.elem, kind, sign);
+        let (a, b) = (self.taken(operands, operands.a)?, self.taken(operands, operands.b)?);
         // A reduction into a view returns no values.
         let reads = !matches!(kind, TileKind::Store(_)) && instr.results.len() > 1;
         let (mut elements, mut read) = (Vec::new(), Vec::new());
@@ -300,6 +319,7 @@ impl Block<'_, '_> {
         if reads {
             let one = |all: Vec<Lane>| self.reduce(operands, &all);
             let read = read.into_iter().map(one).collect::<Done<Vec<Lane>>>()?;
+            let read = self.given(operands, read)?;
             self.define(instr, 0, Held::Tile(read));
         }
         self.define(instr, usize::from(reads), Held::Token(token));

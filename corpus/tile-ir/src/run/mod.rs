@@ -15,6 +15,7 @@
 mod access;
 mod control;
 mod loops;
+mod packed;
 mod value;
 mod view;
 

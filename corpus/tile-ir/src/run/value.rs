@@ -275,6 +275,9 @@ impl Block<'_, '_> {
         let Elem::Pointer { to, multicast: false } = self.type_of(pointer)?.elem else {
             return self.refuse("this offset");
         };
+        if to.stored_bits() < 8 {
+            return self.refuse("an offset of a pointer to half bytes");
+        }
         let bits = self.scalar(offset)?.bits();
         self.zip(pointer, offset, &mut |block, pointer, by| {
             let Lane::Pointer(address) = pointer else { return block.refuse("a number as a pointer") };

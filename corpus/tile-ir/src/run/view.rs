@@ -8,8 +8,11 @@
 //! tile is inside has no meaning: it is refused, or the address is wrong if the index comes from memory. A tensor in
 //! multicast memory lies in each replica.
 //!
-//! Where an index comes from memory, so do addresses, and a mask says which elements are inside. Source: Tile IR
-//! specification, types of views.
+//! Where an index comes from memory, so do addresses, and a mask says which elements are inside.
+//!
+//! Elements of four bits are packed along the dimension whose stride is one, the even one in the low half of the byte. An
+//! access to both is one to their byte; one to half a byte is refused, since the text does not say what it does to the other
+//! half. Source: Tile IR specification, types of views.
 
 use super::value::{Held, Lane, register_type};
 use super::{Block, Done, ELEMENTS};
@@ -46,6 +49,15 @@ pub(super) struct Spot {
     pub(super) places: Vec<Address>,
     /// A register that says whether it is inside.
     pub(super) mask: Option<Reg>,
+}
+
+/// Where the elements of a tile lie.
+pub(super) struct Spots {
+    /// In row-major order of the elements, or of the pairs.
+    pub(super) all: Vec<Spot>,
+    pub(super) elem: Scalar,
+    /// The elements that share a byte, the one in its low half first.
+    pub(super) pairs: Option<Vec<[usize; 2]>>,
 }
 
 /// Registers that several elements of a tile share: by what they are made of.
@@ -135,8 +147,8 @@ fn view_type<'b>(b: &'b Block<'_, '_>, value: Value) -> Done<&'b TileView> {
     }
 }
 
-/// The place of each element of the tile, in row-major order, and the type of the elements.
-pub(super) fn tile_at(b: &mut Block<'_, '_>, place: &Place) -> Done<(Vec<Spot>, Scalar)> {
+/// The places of the elements of a tile.
+pub(super) fn tile_at(b: &mut Block<'_, '_>, place: &Place) -> Done<Spots> {
     let (view, tensor) = (view_type(b, place.view)?.clone(), tensor_of(b, place.view)?.clone());
     let mut axes = Vec::new();
     for (d, index) in place.index.iter().enumerate().take(view.tile.len()) {
@@ -147,16 +159,43 @@ pub(super) fn tile_at(b: &mut Block<'_, '_>, place: &Place) -> Done<(Vec<Spot>, 
     }
     let elem = view.tensor.elem;
     if axes.iter().flatten().any(|row| row.index.is_some()) {
-        reaches_end(b, &tensor, elem.bytes())?;
+        reaches_end(b, &tensor, elem)?;
     }
     let count = view.tile.iter().map(|n| *n as usize).product();
-    let mut shared = Shared::default();
-    let mut out = Vec::new();
-    for at in 0..count {
+    let pairs =
+        if elem.bits() < 8 && elem != Scalar::I1 { Some(packed(b, &view, &axes, count)?) } else { None };
+    let firsts = match &pairs {
+        Some(pairs) => pairs.iter().map(|pair| pair[0]).collect(),
+        None => (0..count).collect::<Vec<usize>>(),
+    };
+    let (mut shared, mut all) = (Shared::default(), Vec::new());
+    for at in firsts {
         let rows = coordinates(&axes, at);
-        out.push(element(b, &mut shared, &tensor.bases, &rows, elem.bytes())?);
+        all.push(element(b, &mut shared, &tensor.bases, &rows, elem)?);
     }
-    Ok((out, elem))
+    Ok(Spots { all, elem, pairs })
+}
+
+/// The elements of a tile that share a byte. A pair lies inside its tensor or outside.
+fn packed(b: &Block<'_, '_>, view: &TileView, axes: &[Vec<Row>], count: usize) -> Done<Vec<[usize; 2]>> {
+    let unit = |d: &usize| {
+        let along = view.dim_map.get(*d).and_then(|along| view.tensor.strides.get(*along as usize));
+        along == Some(&Some(1))
+    };
+    let Some((d, axis)) = (0..axes.len()).find(unit).and_then(|d| Some((d, axes.get(d)?))) else {
+        return b.refuse("a tensor of half bytes without a stride of one");
+    };
+    let halves = |pair: &[Row]| {
+        let [low, high] = pair else { return true };
+        low.at % 2 == 1 || low.index.is_some_and(|(_, step)| step % 2 == 1) || low.inside != high.inside
+    };
+    if axis.len() % 2 == 1 || axis.chunks(2).any(halves) {
+        return b.refuse("an access to half a byte");
+    }
+    // The distance between neighbours along that dimension.
+    let apart: usize = axes.iter().skip(d + 1).map(Vec::len).product();
+    let even = |at: &usize| at / apart.max(1) % axis.len() % 2 == 0;
+    Ok((0..count).filter(even).map(|at| [at, at + apart]).collect())
 }
 
 /// The rows along dimension `d` of a tile.
@@ -217,14 +256,14 @@ fn axis(
 }
 
 /// The memory behind the tensor is as long as the tensor.
-fn reaches_end(b: &mut Block<'_, '_>, tensor: &Tensor, bytes: u32) -> Done<()> {
+fn reaches_end(b: &mut Block<'_, '_>, tensor: &Tensor, elem: Scalar) -> Done<()> {
     let steps = tensor.extents.iter().zip(&tensor.strides);
     let last = steps.map(|(n, s)| u128::from(n.saturating_sub(1)) * u128::from(*s));
-    let last = last.fold(0u128, u128::saturating_add).saturating_mul(u128::from(bytes));
+    let last = last.fold(0u128, u128::saturating_add).saturating_mul(u128::from(elem.stored_bits())) / 8;
     for base in &tensor.bases {
         let offset = i32::try_from(last).ok().and_then(|last| base.offset.checked_add(last));
         match offset {
-            Some(offset) => b.reaches(base.base, offset, bytes)?,
+            Some(offset) => b.reaches(base.base, offset, elem.bytes())?,
             None => return b.refuse("an offset this large"),
         }
     }
@@ -246,7 +285,7 @@ fn element(
     shared: &mut Shared,
     bases: &[Address],
     rows: &[Row],
-    bytes: u32,
+    elem: Scalar,
 ) -> Done<Spot> {
     if rows.iter().any(|row| row.inside == Ok(false)) {
         return Ok(Spot { places: Vec::new(), mask: None });
@@ -255,14 +294,21 @@ fn element(
     let offset = rows.iter().try_fold(0u128, |sum, row| {
         row.at.checked_mul(u128::from(row.stride)).and_then(|further| sum.checked_add(further))
     });
-    let offset = offset.and_then(|o| i32::try_from(o.checked_mul(u128::from(bytes))?).ok());
+    let bits = offset.and_then(|o| o.checked_mul(u128::from(elem.stored_bits())));
+    let offset = bits.and_then(|bits| i32::try_from(bits / 8).ok());
+    let mut whole = bits.is_none_or(|bits| bits % 8 == 0);
     let mut products = Vec::new();
     for row in rows {
         if let Some((index, step)) = row.index {
-            let factor = step.checked_mul(row.stride).and_then(|f| f.checked_mul(u64::from(bytes)));
-            let Some(factor) = factor else { return b.refuse("an offset this large") };
-            products.push(shared.product(b, index, factor)?);
+            let bits =
+                step.checked_mul(row.stride).and_then(|f| f.checked_mul(u64::from(elem.stored_bits())));
+            let Some(bits) = bits else { return b.refuse("an offset this large") };
+            whole &= bits % 8 == 0;
+            products.push(shared.product(b, index, bits / 8)?);
         }
+    }
+    if !whole {
+        return b.refuse("an access to half a byte");
     }
     let mut places = Vec::new();
     for (number, base) in bases.iter().enumerate() {
@@ -328,6 +374,8 @@ pub(super) fn padding(b: &Block<'_, '_>, place: &Place) -> Done<Lane> {
     let view = view_type(b, place.view)?;
     match view.padding.map(|p| pattern(p, view.tensor.elem)) {
         None => Ok(Lane::Nothing),
+        // Both halves of a byte.
+        Some(Some(bits)) if view.tensor.elem.stored_bits() < 8 => Ok(Lane::known(bits << 4 | bits)),
         Some(Some(bits)) => Ok(Lane::known(bits)),
         Some(None) => b.refuse("this padding of a view"),
     }

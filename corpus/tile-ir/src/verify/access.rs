@@ -232,6 +232,9 @@ impl<'f> Check<'f> {
         if rank != given || place.inbounds.len() != given {
             return broken(Reason::IndexCount, format!("the view needs {rank} indices, found {given}"));
         }
+        if view.tensor.elem == Scalar::F4E2M1FN {
+            halves(view)?;
+        }
         let mut dense = None;
         for (index, d) in place.index.iter().zip(0..) {
             let (ty, rows) = (self.ty(*index), view.tile.get(d as usize));
@@ -276,6 +279,24 @@ impl<'f> Check<'f> {
         }
         broken(Reason::AtomicType, format!("`{}` does not reduce `{elem}`", reduction.word()))
     }
+}
+
+/// Checks that the type says along which dimension half bytes are packed, and that no view gathers along it.
+fn halves(view: &TileView) -> Checked {
+    let units: Vec<usize> =
+        (0..view.tensor.strides.len()).filter(|d| view.tensor.strides[*d] == Some(1)).collect();
+    let [unit] = units[..] else {
+        let message =
+            format!("half bytes need one stride of 1 in their type, `{}` has {}", view.tensor, units.len());
+        return broken(Reason::ViewShape, message);
+    };
+    if view.sparse.is_some_and(|sparse| sparse as usize == unit) {
+        return broken(
+            Reason::ViewShape,
+            "half bytes are not gathered along the dimension they are packed along",
+        );
+    }
+    Ok(())
 }
 
 fn scoped(access: &Access) -> Checked {

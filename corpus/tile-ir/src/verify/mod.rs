@@ -350,7 +350,7 @@ fn once(hints: &Hints) -> Checked {
 /// Checks that extents of tiles are powers of two and views fit their tensors.
 fn well_formed(ty: &Type) -> Checked {
     match ty {
-        Type::Tile(tile) => tile_shape(&tile.shape),
+        Type::Tile(tile) => tile_shape(&tile.shape).and_then(|()| tile_of_halves(tile)),
         Type::Tensor(view) => tensor(view),
         Type::View(view) => tile_view(view),
         Type::Token | Type::Bare(_) => Ok(()),
@@ -373,6 +373,22 @@ fn tile_shape(shape: &[u32]) -> Checked {
     Ok(())
 }
 
+/// Checks that half bytes come in pairs, and that pointers point to what memory can hold.
+fn tile_of_halves(tile: &Tile) -> Checked {
+    match tile.elem {
+        Elem::Scalar(Scalar::F4E2M1FN) if tile.shape.iter().all(|d| d % 2 == 1) => {
+            broken(Reason::Shape, format!("`{tile}` has no even number of elements"))
+        }
+        Elem::Pointer { to: Scalar::I4, .. } => {
+            broken(Reason::ElementType, "memory has no elements `i4`".to_owned())
+        }
+        Elem::Pointer { to: Scalar::F4E2M1FN, .. } if !tile.shape.is_empty() => {
+            broken(Reason::Shape, format!("`{tile}` has dimensions; half bytes are reached through views"))
+        }
+        Elem::Scalar(_) | Elem::Pointer { .. } => Ok(()),
+    }
+}
+
 fn tensor(view: &super::TensorView) -> Checked {
     if view.shape.len() != view.strides.len() {
         let message = format!("{} extents and {} strides", view.shape.len(), view.strides.len());
@@ -382,7 +398,7 @@ fn tensor(view: &super::TensorView) -> Checked {
     if known.into_iter().any(|n| *n == 0 || i64::try_from(*n).is_err()) {
         return broken(Reason::ViewShape, "extents and strides are positive and fit 64 bits with sign");
     }
-    if view.elem == Scalar::I1 || view.elem.bits() < 8 {
+    if view.elem == Scalar::I4 {
         return broken(Reason::ElementType, format!("a tensor in memory has no elements `{}`", view.elem));
     }
     Ok(())
@@ -391,6 +407,7 @@ fn tensor(view: &super::TensorView) -> Checked {
 fn tile_view(view: &super::TileView) -> Checked {
     tensor(&view.tensor)?;
     tile_shape(&view.tile)?;
+    tile_of_halves(&view.loaded())?;
     let rank = view.tensor.shape.len();
     if view.tile.is_empty() || view.tile.len() != rank || view.dim_map.len() != rank {
         return broken(Reason::ViewShape, "tile, tensor and map have the same number of dimensions, not 0");

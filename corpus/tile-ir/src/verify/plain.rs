@@ -153,6 +153,9 @@ impl<'f> Check<'f> {
         if chooses.shape != tile.shape {
             return broken(Reason::Shape, format!("`{chooses}` and `{tile}` have different shapes"));
         }
+        if tile.elem == Elem::Scalar(Scalar::F4E2M1FN) {
+            return broken(Reason::ElementType, format!("`select` does not choose among `{tile}`"));
+        }
         Ok(())
     }
 
