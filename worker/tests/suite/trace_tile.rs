@@ -125,7 +125,7 @@ const ROWS: &[Row] = &[
         Table,
         "an operation on multicast memory is one on each replica (13.5); of those of one instruction none comes first",
         "R W rmw token",
-        "multimem_torn multimem_mp multimem_reduce multimem_weak",
+        "multimem_torn multimem_mp multimem_reduce multimem_weak multimem_offset multimem_memory multimem_floats",
     ),
     Row(
         "7.1",
@@ -457,11 +457,15 @@ const OPEN: &[Open] = &[
         "half a byte",
     ),
     Open(
-        "7.1: reductions of floats",
-        "refused by name; an atomic adds floats as bits, and says so",
-        "",
-        "",
-        "",
+        "7.1: sums, minima and maxima of floats",
+        "atomics and multicast loads add floats as bits, and say so; the least or greatest of several is refused by name",
+        "%p: tile<ptr<f16, <multicast>>>, %q: tile<ptr<i32>>",
+        "%zero = constant <i32: 0> : tile<i32>\n\
+         %tv = make_tensor_view %p, shape = [4], strides = [1] : tile<ptr<f16, <multicast>>> -> tensor_view<4xf16, strides=[1], #cuda_tile.ptr_attr<multicast>>\n\
+         %v = make_partition_view %tv : partition_view<tile=(4), tensor_view<4xf16, strides=[1], #cuda_tile.ptr_attr<multicast>>>\n\
+         %r, %s = multimem_load_reduce_view_tko weak %v[%zero] attributes {reduction = #cuda_tile.multimem_reduction_kind<min>} : \
+         partition_view<tile=(4), tensor_view<4xf16, strides=[1], #cuda_tile.ptr_attr<multicast>>>, tile<i32> -> tile<4xf16>, token",
+        "a minimum or maximum of floats",
     ),
     Open(
         "7.1: one memory at two addresses",

@@ -153,9 +153,7 @@ impl Block<'_, '_> {
             Op::MultimemLoadReduce { place, reduction: how, access, token } => {
                 let (outside, reduced) = (padding(self, place)?, Some(reduction(*how).1));
                 let operands = Operands { outside, reduced, ..self.at(place, None, *token)? };
-                if !operands.elem.integer() {
-                    return self.refuse("a reduction of floats");
-                }
+                self.reducible(*how, operands.elem)?;
                 (self.load(*access)?, operands)
             }
             Op::StorePtr { pointers, value, access, mask, token, .. } => {
@@ -174,7 +172,9 @@ impl Block<'_, '_> {
             }
             Op::MultimemReduce { place, reduction: how, value, order, scope, token } => {
                 let does = self.update(reduction(*how).0, *order, *scope)?;
-                (does, self.at(place, Some(*value), *token)?)
+                let operands = self.at(place, Some(*value), *token)?;
+                self.reducible(*how, operands.elem)?;
+                (does, operands)
             }
             Op::AtomicCas { pointers, compare, value, order, scope, mask, token } => {
                 let Some(order) = rmw_order(*order) else { return self.refuse("this atomic") };
@@ -184,6 +184,14 @@ impl Block<'_, '_> {
             }
             plain_op!() | token_op!() | block_op!() | end_op!() => return Ok(None),
         }))
+    }
+
+    /// Floats can be added, as bits.
+    fn reducible(&self, how: Reduction, elem: Scalar) -> Done<()> {
+        if elem.integer() || how == Reduction::Add {
+            return Ok(());
+        }
+        self.refuse("a minimum or maximum of floats")
     }
 
     fn load(&self, access: Access) -> Done<Does> {
@@ -237,11 +245,18 @@ impl Block<'_, '_> {
     }
 
     /// Floats that are added are bits of that width, as in PTX. The answer of `moire check` says so.
-    fn element_type(to: Scalar, kind: TileKind, sign: Sign) -> Ty {
-        let exchanges = matches!(kind, TileKind::Rmw { op: AtomOp::Exch, .. });
-        let bits = register_type(to, sign);
-        let adds = matches!(kind, TileKind::Rmw { .. }) && !to.integer() && !exchanges;
-        if adds { Ty::F(u8::try_from(8 * bits.bytes()).unwrap_or(u8::MAX)) } else { bits }
+    fn element_type(operands: &Operands, (kind, sign): Does) -> Ty {
+        let bits = register_type(operands.elem, sign);
+        let computes = match kind {
+            TileKind::Rmw { op, .. } => op != AtomOp::Exch,
+            TileKind::Load(_) => operands.reduced.is_some(),
+            TileKind::Store(_) => false,
+        };
+        if computes && !operands.elem.integer() {
+            Ty::F(u8::try_from(8 * bits.bytes()).unwrap_or(u8::MAX))
+        } else {
+            bits
+        }
     }
 
     /// The values that an access takes: elements, or bytes of packed ones.
@@ -266,7 +281,7 @@ impl Block<'_, '_> {
     }
 
     fn touch(&mut self, instr: &Instr, (kind, sign): Does, operands: &Operands) -> Done<()> {
-        let ty = Self::element_type(operands.elem, kind, sign);
+        let ty = Self::element_type(operands, (kind, sign));
         let (a, b) = (self.taken(operands, operands.a)?, self.taken(operands, operands.b)?);
         // A reduction into a view returns no values.
         let reads = !matches!(kind, TileKind::Store(_)) && instr.results.len() > 1;

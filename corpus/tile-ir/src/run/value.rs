@@ -272,7 +272,7 @@ impl Block<'_, '_> {
     }
 
     fn offset(&mut self, pointer: Value, offset: Value) -> Done<Vec<Lane>> {
-        let Elem::Pointer { to, multicast: false } = self.type_of(pointer)?.elem else {
+        let Elem::Pointer { to, .. } = self.type_of(pointer)?.elem else {
             return self.refuse("this offset");
         };
         if to.stored_bits() < 8 {

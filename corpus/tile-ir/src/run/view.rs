@@ -194,7 +194,7 @@ fn packed(b: &Block<'_, '_>, view: &TileView, axes: &[Vec<Row>], count: usize) -
     }
     // The distance between neighbours along that dimension.
     let apart: usize = axes.iter().skip(d + 1).map(Vec::len).product();
-    let even = |at: &usize| at / apart.max(1) % axis.len() % 2 == 0;
+    let even = |at: &usize| (at / apart.max(1) % axis.len()).is_multiple_of(2);
     Ok((0..count).filter(even).map(|at| [at, at + apart]).collect())
 }
 
