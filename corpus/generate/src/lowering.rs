@@ -42,5 +42,10 @@ fn knobs(u: &mut Unstructured<'_>) -> TileKnobs {
         for_percent: of(&[0, 0, 0, 20]),
         data_percent: of(&[0, 0, 20, 40]),
         view_percent: of(&[0, 0, 40]),
+        rows_percent: of(&[0, 30]),
+        moved_percent: of(&[0, 0, 20]),
+        half_percent: of(&[0, 0, 20]),
+        skip_percent: 50,
+        tries_percent: of(&[0, 0, 20]),
     }
 }

@@ -1,8 +1,8 @@
 //! Turns skeletons into plans: adds parameters, shapes of accesses, orders, tokens, masks, and control flow.
 
 use super::plan::{
-    Access, BlockStep, Combine, Kind, Mapping, Mask, Param, Plan, Role, STRIDE, Shown, Source, THREADS, Turn,
-    Via, Wait, Where,
+    Access, BlockStep, Combine, HALF, Kind, Mapping, Mask, Param, Plan, Role, STRIDE, Shown, Source, THREADS,
+    Turn, Via, Wait, Where,
 };
 use super::shapes::{self, Event};
 use super::{Dice, TileKnobs};
@@ -88,6 +88,8 @@ pub(super) fn plan(dice: &mut Dice<'_, '_>, knobs: &TileKnobs) -> Plan {
     }
     if dice.percent(8) {
         spin(&mut plan);
+    } else if dice.percent(knobs.tries_percent) {
+        tries(dice, &mut plan);
     }
     plan
 }
@@ -311,7 +313,14 @@ impl<'k> Draw<'k> {
         if !dice.percent(self.knobs.view_percent) {
             return Via::Pointers;
         }
-        Via::View { open: dice.percent(30), strided: dice.percent(20) }
+        if dice.percent(self.knobs.rows_percent) {
+            return Via::Rows;
+        }
+        Via::View {
+            open: dice.percent(30),
+            strided: dice.percent(20),
+            moved: dice.percent(self.knobs.moved_percent),
+        }
     }
 
     fn sequence(&mut self, dice: &mut Dice<'_, '_>, events: &[Event], depth: u32) -> Vec<BlockStep> {
@@ -377,6 +386,9 @@ impl<'k> Draw<'k> {
             access.place.step = width;
         }
         let mut body = vec![BlockStep::Access(access)];
+        if access.reads() && width == 0 && dice.percent(self.knobs.skip_percent) {
+            body.push(BlockStep::Skip { with: u64::from(dice.below(3)), twice: dice.percent(50) });
+        }
         for event in inner {
             let mut second = self.access(dice, *event);
             second.place.step = dice.of(&[0, access.place.step]);
@@ -401,10 +413,32 @@ impl<'k> Draw<'k> {
         }
         if dice.percent(8) && self.affords(2) {
             let mut access = self.access(dice, Event { write: false, place: 0 });
-            access.place.param = self.params.len() - 1;
+            access.place.param =
+                self.params.iter().position(|p| p.role == Role::ReadOnly).unwrap_or_default();
             access.kind = Kind::Load(self.shown(dice, access.place.width));
             (access.order, access.scope) = (Order::Weak, None);
             steps.insert(0, BlockStep::Access(access));
+        }
+        self.halves(dice, steps, from);
+    }
+
+    /// Adds a store and a load of elements of four bits, which belong to this block.
+    fn halves(&mut self, dice: &mut Dice<'_, '_>, steps: &mut Vec<BlockStep>, from: u32) {
+        if !dice.percent(self.knobs.half_percent) || !self.affords(3) {
+            return;
+        }
+        let param = self.params.iter().position(|p| p.elem == HALF).unwrap_or_else(|| {
+            self.params.push(Param { elem: HALF, role: Role::Private });
+            self.params.len() - 1
+        });
+        let turn = if self.uniform { Turn::Own } else { Turn::Fixed };
+        let place = Where { param, at: from, width: self.width, turn, ..self.scalar(0) };
+        let via = Via::View { open: dice.percent(30), strided: false, moved: false };
+        let source = Source::Counted(self.constant(dice));
+        for kind in [Kind::Store(source), Kind::Load(Shown::Plain)] {
+            let (order, scope, mask) = (Order::Weak, None, Mask::All);
+            let access = Access { kind, place, via, order, scope, mask, wait: self.wait(dice) };
+            steps.push(BlockStep::Access(access));
         }
     }
 
@@ -412,7 +446,7 @@ impl<'k> Draw<'k> {
     fn private(&mut self, dice: &mut Dice<'_, '_>, write: bool, from: u32) -> BlockStep {
         let mut access = self.access(dice, Event { write, place: 0 });
         let place = &mut access.place;
-        place.param = self.params.len() - 2;
+        place.param = self.params.iter().position(|p| p.role == Role::Private).unwrap_or_default();
         place.at = place.at % self.width + from;
         place.turn = if self.uniform { Turn::Own } else { Turn::Fixed };
         if !place.mapping.injective() {
@@ -614,11 +648,24 @@ fn spin(plan: &mut Plan) {
     }
 }
 
+/// Turns a strong scalar load of some block into a loop with its result.
+fn tries(dice: &mut Dice<'_, '_>, plan: &mut Plan) {
+    for step in plan.bodies.iter_mut().flatten() {
+        let BlockStep::Access(access) = &*step else { continue };
+        let plain = access.place.width == 0 && access.mask == Mask::All && access.order != Order::Weak;
+        if plain && matches!(access.kind, Kind::Load(_)) {
+            *step = BlockStep::Tries(*access, u64::from(dice.below(3)));
+            return;
+        }
+    }
+}
+
 /// The parameter of each write.
 fn written(steps: &[BlockStep]) -> Vec<usize> {
     let of = |step: &BlockStep| match step {
         BlockStep::Access(access) if access.writes() => vec![access.place.param],
-        BlockStep::Access(_) | BlockStep::Spin(..) | BlockStep::Show(_) | BlockStep::Fresh => Vec::new(),
+        BlockStep::Access(_) | BlockStep::Spin(..) | BlockStep::Tries(..) => Vec::new(),
+        BlockStep::Skip { .. } | BlockStep::Show(_) | BlockStep::Fresh => Vec::new(),
         BlockStep::If { then, otherwise, .. } => {
             [written(then), written(otherwise.as_deref().unwrap_or_default())].concat()
         }

@@ -1,5 +1,5 @@
 //! Random Tile IR kernels: litmus shapes and free compositions over a few tile blocks, inside the constructs that
-//! compilers see in real code: index tiles, views, masks, tokens, `if`, `for`.
+//! compilers see in real code: index tiles, views, masks, tokens, `if`, `for`, loops.
 //!
 //! Contract: total and pure. Every module passes the verifier and is one kernel `k`. Each load stores its result to
 //! memory of its own, behind the last parameters. A draw that is `safe` has no race under any reading of the model, and
@@ -26,7 +26,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 /// Name of the stream of [`tile_seed`]. A test compares kernels with a recorded hash: if it fails, raise the number.
-pub const TILE_FINGERPRINT: &str = "tile-5";
+pub const TILE_FINGERPRINT: &str = "tile-6";
 
 /// Bytes that one kernel may consume: several times the observed maximum.
 const BYTES: usize = 32_768;
@@ -97,6 +97,16 @@ pub struct TileKnobs {
     pub data_percent: u8,
     /// Tiles accessed through a view.
     pub view_percent: u8,
+    /// Views that gather.
+    pub rows_percent: u8,
+    /// Views whose index comes from memory.
+    pub moved_percent: u8,
+    /// Blocks that store and load elements of four bits.
+    pub half_percent: u8,
+    /// Loads in a `for` followed by a `continue` on their value.
+    pub skip_percent: u8,
+    /// Kernels with a loop that has a result.
+    pub tries_percent: u8,
 }
 
 impl Default for TileKnobs {
@@ -117,6 +127,11 @@ impl Default for TileKnobs {
             for_percent: 6,
             data_percent: 20,
             view_percent: 20,
+            rows_percent: 20,
+            moved_percent: 6,
+            half_percent: 25,
+            skip_percent: 50,
+            tries_percent: 6,
         }
     }
 }
@@ -127,7 +142,7 @@ impl TileKnobs {
         TileKnobs {
             elems: {
                 let mut elems = vec![Scalar::I32; 24];
-                elems.extend([Scalar::I64, Scalar::I64, Scalar::I64, Scalar::I16, Scalar::I8]);
+                elems.extend([Scalar::I64, Scalar::I64, Scalar::I64, Scalar::I16, Scalar::I8, Scalar::I1]);
                 elems
             },
             memory_max: dice.of(&[4, 5, 5, 6, 6]),

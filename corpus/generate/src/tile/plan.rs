@@ -13,6 +13,9 @@ pub(super) const STRIDE: u32 = 1_024;
 /// Threads of a block: in a tile of at most this many elements each element has its own.
 pub(super) const THREADS: u32 = 128;
 
+/// Elements of four bits: two share a byte, and only views reach them.
+pub(super) const HALF: Scalar = Scalar::F4E2M1FN;
+
 /// The accesses that the memory of a parameter allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
@@ -182,7 +185,11 @@ pub(super) enum Via {
         open: bool,
         /// Consecutive tiles start one element apart.
         strided: bool,
+        /// The index of the tile grows with an earlier value read: by one if that is odd.
+        moved: bool,
     },
+    /// A view that gathers and scatters: the elements are rows in any order.
+    Rows,
 }
 
 /// One memory instruction.
@@ -219,8 +226,16 @@ pub(super) enum BlockStep {
         /// The loop carries the last token from one iteration to the next.
         carries: bool,
     },
+    /// Skips the rest of an iteration of the surrounding `for` where the last scalar read is this value; with `twice`, by a
+    /// second condition inside the first.
+    Skip {
+        with: u64,
+        twice: bool,
+    },
     /// A loop that repeats a load until it reads this value.
     Spin(Access, u64),
+    /// A loop that gives what a load reads: at once if it is this value, otherwise at its second turn.
+    Tries(Access, u64),
     /// Stores an earlier value read, counted from the last, as a result.
     Show(u8),
     /// Makes a token.
@@ -252,6 +267,10 @@ impl Access {
     /// Whether the access goes through a view: it is drawn so, its elements are in order, its mask enables all of them or
     /// the first ones, and it is no compare-and-swap or exchange.
     pub(super) fn through_view(&self) -> bool {
+        if self.via == Via::Rows {
+            let moves = matches!(self.kind, Kind::Load(_) | Kind::Store(_));
+            return moves && self.mask == Mask::All && !self.place.square && self.place.width > 0;
+        }
         let fits = match (self.kind, self.mask) {
             (Kind::Load(_) | Kind::Store(_), Mask::Below(_)) => !self.place.square,
             (Kind::Load(_) | Kind::Store(_), Mask::All) => true,
@@ -306,12 +325,12 @@ fn narrow(steps: &[BlockStep]) -> u32 {
         u32::from(few) * if access.through_view() { 2 } else { 1 }
     };
     let one = |step: &BlockStep| match step {
-        BlockStep::Access(access) | BlockStep::Spin(access, _) => of(access),
+        BlockStep::Access(access) | BlockStep::Spin(access, _) | BlockStep::Tries(access, _) => of(access),
         BlockStep::If { then, otherwise, .. } => {
             narrow(then) + narrow(otherwise.as_deref().unwrap_or_default())
         }
         BlockStep::For { body, .. } => narrow(body),
-        BlockStep::Show(_) | BlockStep::Fresh => 0,
+        BlockStep::Show(_) | BlockStep::Fresh | BlockStep::Skip { .. } => 0,
     };
     steps.iter().map(one).sum()
 }
@@ -344,13 +363,15 @@ pub(super) fn touched(steps: &[BlockStep], params: &[Param], role: Role) -> BTre
     let mut all = BTreeSet::new();
     for step in steps {
         match step {
-            BlockStep::Access(access) | BlockStep::Spin(access, _) => all.extend(of(access)),
+            BlockStep::Access(access) | BlockStep::Spin(access, _) | BlockStep::Tries(access, _) => {
+                all.extend(of(access));
+            }
             BlockStep::If { then, otherwise, .. } => {
                 all.extend(touched(then, params, role));
                 all.extend(touched(otherwise.as_deref().unwrap_or_default(), params, role));
             }
             BlockStep::For { body, .. } => all.extend(touched(body, params, role)),
-            BlockStep::Show(_) | BlockStep::Fresh => {}
+            BlockStep::Show(_) | BlockStep::Fresh | BlockStep::Skip { .. } => {}
         }
     }
     all

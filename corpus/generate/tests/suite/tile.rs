@@ -3,7 +3,8 @@
 
 use moire_generate::{TILE_FINGERPRINT, TileDraw, tile_seed};
 use moire_program::ir::{
-    LoadOrder, Op as Code, Operand, Program, Scope as Reach, StoreOrder, TileAccess, TileKind, TileOp,
+    LoadOrder, Op as Code, Operand, Program, Scope as Reach, StoreOrder, TileAccess, TileElement, TileKind,
+    TileOp,
 };
 use moire_tile_ir::reduce::size;
 use moire_tile_ir::reduce::{tile_minimise, tile_smaller};
@@ -57,7 +58,7 @@ fn the_stream_has_not_changed() {
         hasher.update(format!("{:?} {}\n{}", draw.launch, draw.safe, print(&draw.module)).as_bytes());
     }
     let hash = hasher.finalize().to_hex();
-    assert_eq!((TILE_FINGERPRINT, &hash.as_str()[..16]), ("tile-5", "c1edc2339879bbcb"));
+    assert_eq!((TILE_FINGERPRINT, &hash.as_str()[..16]), ("tile-6", "3796ec90e58e7b48"));
 }
 
 /// One access of a program.
@@ -88,9 +89,11 @@ fn touches(program: &Program) -> Vec<Touch> {
     for (thread, of) in program.threads.iter().enumerate() {
         for instr in &of.body {
             let Code::Tile(TileOp::Access(access)) = &instr.op else { continue };
-            let place = |operand: &Operand, offset| match operand {
-                Operand::Address(symbol) => (symbol.0, offset, access.ty.bytes()),
-                other => panic!("{other:?} is no address of a parameter"),
+            // An index from memory moves a tile in memory that all blocks access strongly.
+            let place = |e: &TileElement| match e.addr.base {
+                Operand::Address(symbol) => Some((symbol.0, e.addr.offset, access.ty.bytes())),
+                Operand::Reg(_) => None,
+                Operand::Imm(_) => panic!("{e:?} is no address of a parameter"),
             };
             all.push(Touch {
                 thread,
@@ -98,7 +101,7 @@ fn touches(program: &Program) -> Vec<Touch> {
                 reads: !matches!(access.kind, TileKind::Store(_)),
                 writes: !matches!(access.kind, TileKind::Load(_)),
                 wide: wide_enough(access),
-                places: access.elements.iter().map(|e| place(&e.addr.base, e.addr.offset)).collect(),
+                places: access.elements.iter().filter_map(place).collect(),
                 masked: access.elements.iter().any(|e| e.mask.is_some()),
             });
         }
@@ -177,6 +180,21 @@ fn one_read(module: &Module, launch: &TileLaunch) -> bool {
     })
 }
 
+/// What a kernel as a whole has.
+fn whole(draw: &TileDraw, out: &mut BTreeSet<&'static str>) {
+    let function = &draw.module.functions[0];
+    for (scalar, name) in [(Scalar::I64, "i64"), (Scalar::I1, "i1"), (Scalar::F4E2M1FN, "half bytes")] {
+        if function.types.contains(&Type::pointer(scalar)) {
+            out.insert(name);
+        }
+    }
+    let moved =
+        |program: &Program| program.threads.iter().flat_map(|t| &t.regs).any(|r| r.name.starts_with('a'));
+    if lower(function, &draw.launch).is_ok_and(|program| moved(&program)) {
+        out.insert("index from memory");
+    }
+}
+
 fn features(draw: &TileDraw) -> BTreeSet<&'static str> {
     let function = &draw.module.functions[0];
     let mut out = BTreeSet::new();
@@ -193,7 +211,11 @@ fn features(draw: &TileDraw) -> BTreeSet<&'static str> {
             Op::MakeToken => out.insert("make_token"),
             Op::For { inits, .. } => out.insert(if inits.is_empty() { "for" } else { "for with token" }),
             Op::If { .. } if !instr.results.is_empty() => out.insert("if with token"),
+            Op::Loop { .. } if instr.results.len() > 1 => out.insert("loop with value"),
             Op::Loop { .. } => out.insert("loop"),
+            Op::If { then, .. } if then.ops.iter().any(|i| matches!(i.op, Op::Continue(_))) => {
+                out.insert("continue under a condition")
+            }
             Op::Select { .. } => out.insert("select"),
             Op::Integer { op: IntegerOp::Sub(_), a, .. } if !function.tile(*a).unwrap().shape.is_empty() => {
                 out.insert("reversed")
@@ -203,7 +225,11 @@ fn features(draw: &TileDraw) -> BTreeSet<&'static str> {
         let Some(target) = instr.op.target() else { continue };
         let tile = match function.ty(target).unwrap() {
             Type::View(view) => {
-                out.insert(if view.steps.is_some() { "view with steps" } else { "view" });
+                out.insert(match (&view.steps, view.sparse) {
+                    (Some(_), _) => "view with steps",
+                    (None, Some(_)) => "view of rows",
+                    (None, None) => "view",
+                });
                 if view.padding.is_some() {
                     out.insert("padding");
                 }
@@ -236,9 +262,7 @@ fn features(draw: &TileDraw) -> BTreeSet<&'static str> {
         }
         out.insert(if instr.op.token().is_some() { "token" } else { "no token" });
     }
-    if function.types.contains(&Type::pointer(Scalar::I64)) {
-        out.insert("i64");
-    }
+    whole(draw, &mut out);
     out.insert(if draw.launch.grid[0] == 3 { "three blocks" } else { "two blocks" });
     if one_read(&draw.module, &draw.launch) {
         out.insert("one read for many");
@@ -299,7 +323,17 @@ fn every_feature_a_compiler_may_see_is_drawn() {
         let count = histogram.get(feature).copied().unwrap_or(0);
         assert!(count * 100 >= percent * COUNT, "{feature}: {count} of {TOTAL}\n{histogram:#?}");
     }
-    assert!(histogram.contains_key("loop"), "{histogram:#?}");
+    for rare in [
+        "loop",
+        "loop with value",
+        "continue under a condition",
+        "view of rows",
+        "index from memory",
+        "i1",
+        "half bytes",
+    ] {
+        assert!(histogram.contains_key(rare), "{rare}: {histogram:#?}");
+    }
 }
 
 #[test]

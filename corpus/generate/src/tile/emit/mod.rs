@@ -6,7 +6,7 @@
 mod parts;
 mod views;
 
-use super::plan::{Access, BlockStep, Kind, Mapping, Mask, Plan, Role, Shown, touched};
+use super::plan::{Access, BlockStep, HALF, Kind, Mapping, Mask, Plan, Role, Shown, touched};
 use moire_tile_ir::{
     Access as Strength, Block, Constant, Convert, Elem, Function, Hints, Instr, IntegerOp, Module, Op, Order,
     Predicate, Scalar, Sign, Tile, Type, Value,
@@ -52,6 +52,8 @@ struct Emit<'p> {
     shown: BTreeMap<Scalar, (Value, u32)>,
     /// Counter and number of iterations of the surrounding loop.
     turn: Option<(Value, u32)>,
+    /// The private parameters whose tokens that loop carries, and whether it carries the last token.
+    carried: (BTreeSet<usize>, bool),
 }
 
 /// The kernel of a plan.
@@ -64,7 +66,17 @@ pub(super) fn module(plan: &Plan) -> Module {
     let shown = elems.iter().zip(outs).map(|(e, v)| (*e, (*v, 0))).collect();
     let open = vec![Block::default()];
     let (seen, block) = (Seen::default(), Value(0));
-    let mut emit = Emit { plan, function, open, seen, block, known: None, shown, turn: None };
+    let mut emit = Emit {
+        plan,
+        function,
+        open,
+        seen,
+        block,
+        known: None,
+        shown,
+        turn: None,
+        carried: Default::default(),
+    };
     emit.kernel();
     let ops = emit.open.pop().map(|b| b.ops).unwrap_or_default();
     emit.function.body.ops = ops;
@@ -119,7 +131,9 @@ impl Emit<'_> {
 
     fn compare(&mut self, predicate: Predicate, read: Read, with: u64) -> Value {
         let b = self.constant(read.elem, read.width, with);
-        let op = Op::Compare { predicate, sign: Sign::Signed, a: read.value, b };
+        // A bit is 0 or 1.
+        let sign = if read.elem == Scalar::I1 { Sign::Unsigned } else { Sign::Signed };
+        let op = Op::Compare { predicate, sign, a: read.value, b };
         self.op(op, numbers(Scalar::I1, read.width))
     }
 
@@ -188,6 +202,8 @@ impl Emit<'_> {
                 BlockStep::If { .. } => self.choice(step),
                 BlockStep::For { turns, body, carries } => self.repeat(*turns, body, *carries),
                 BlockStep::Spin(access, value) => self.spin(access, *value),
+                BlockStep::Tries(access, value) => self.tries(access, *value),
+                BlockStep::Skip { with, twice } => self.skip(*with, *twice),
                 BlockStep::Show(which) => {
                     if let Some(read) = self.seen.reads.iter().rev().nth(usize::from(*which)).copied() {
                         self.show(read, Shown::Plain);
@@ -294,6 +310,9 @@ impl Emit<'_> {
                 (self.op(Op::Select { condition, a, b }, numbers(elem, to)), to)
             }
         };
+        if elem == HALF {
+            return self.show_halves(value, width);
+        }
         if let Some(pointers) = self.own_place(elem, width) {
             self.store(pointers, value);
         }
@@ -305,8 +324,8 @@ impl Emit<'_> {
         self.op(Op::StorePtr { pointers, value, access, hints, mask, token }, Type::Token);
     }
 
-    /// Reserves elements for a result and returns pointers to them.
-    fn own_place(&mut self, elem: Scalar, width: u32) -> Option<Value> {
+    /// Reserves elements for a result and returns the base of their memory and the number of the first.
+    fn reserved(&mut self, elem: Scalar, width: u32) -> Option<(Value, u32)> {
         let turns = self.turn.map_or(1, |(_, turns)| turns);
         let (base, used) = *self.shown.get(&elem)?;
         let (each, limit) = (width.max(1), if self.plan.uniform() { SHOWN } else { 2 * SHOWN });
@@ -314,6 +333,13 @@ impl Emit<'_> {
             return None;
         }
         self.shown.insert(elem, (base, used + each * turns));
+        Some((base, used))
+    }
+
+    /// Reserves elements for a result and returns pointers to them.
+    fn own_place(&mut self, elem: Scalar, width: u32) -> Option<Value> {
+        let (base, used) = self.reserved(elem, width)?;
+        let each = width.max(1);
         let mut first = Number::Known(used);
         if let Some((counter, _)) = self.turn {
             first = self.add(first, counter, each);
@@ -401,6 +427,7 @@ impl Emit<'_> {
         let params = std::iter::once(counter).chain(carried.iter().copied()).collect();
         let (body, ()) = self.inside(params, |emit| {
             emit.turn = Some((counter, turns));
+            emit.carried = (chained.clone(), carries);
             let (own, chains) = carried.split_at(usize::from(carries));
             emit.seen.tokens.extend(own);
             emit.seen.chains.extend(chained.iter().copied().zip(chains.iter().copied()));
@@ -414,6 +441,65 @@ impl Emit<'_> {
         let (own, chains) = results.split_at(usize::from(carries));
         self.seen.tokens.extend(own);
         self.seen.chains.extend(chained.into_iter().zip(chains.iter().copied()));
+    }
+
+    /// A `continue` where the last scalar read has this value; if `twice`, it is compared again inside.
+    fn skip(&mut self, with: u64, twice: bool) {
+        let Some(of) = self.seen.reads.iter().rev().find(|r| r.width == 0).copied() else { return };
+        let condition = self.compare(Predicate::Equal, of, with);
+        let (then, ()) = self.inside(Vec::new(), |emit| {
+            if !twice {
+                return emit.skips();
+            }
+            let condition = emit.compare(Predicate::NotEqual, of, with + 1);
+            let (then, ()) = emit.inside(Vec::new(), Self::skips);
+            emit.many(Op::If { condition, then, otherwise: None }, Vec::new());
+            emit.many(Op::Yield(Vec::new()), Vec::new());
+        });
+        self.many(Op::If { condition, then, otherwise: None }, Vec::new());
+    }
+
+    fn skips(&mut self) {
+        let (chained, last) = self.carried.clone();
+        let ends = self.ends(&chained, last);
+        self.many(Op::Continue(ends), Vec::new());
+    }
+
+    /// A loop of at most two turns, whose results are what its load reads and the token of that load.
+    fn tries(&mut self, access: &Access, value: u64) {
+        let elem = self.plan.params.get(access.place.param).map_or(Scalar::I32, |p| p.elem);
+        let outer = self.token(access);
+        let base = self.function.body.params.get(access.place.param).copied().unwrap_or(self.block);
+        let init = self.constant(Scalar::I32, 0, 0);
+        let turn = self.function.fresh(Type::scalar(Scalar::I32));
+        let (body, ()) = self.inside(vec![turn], |emit| {
+            let first = emit.first(&access.place);
+            let pointers = emit.pointers(base, elem, first, 0, Mapping::InOrder);
+            let op = operation(access, pointers, [None, None], [None, None, outer]);
+            let results = emit.many(op, vec![numbers(elem, 0), Type::Token]);
+            let [read, token] = results[..] else { return };
+            let leave = |emit: &mut Self| drop(emit.many(Op::Break(vec![read, token]), Vec::new()));
+            let condition = emit.compare(Predicate::Equal, Read { value: read, elem, width: 0 }, value);
+            let counter = Read { value: turn, elem: Scalar::I32, width: 0 };
+            let (then, ()) = emit.inside(Vec::new(), |emit| {
+                let condition = emit.compare(Predicate::Equal, counter, 0);
+                let (then, ()) = emit.inside(Vec::new(), leave);
+                emit.many(Op::If { condition, then, otherwise: None }, Vec::new());
+                emit.many(Op::Yield(Vec::new()), Vec::new());
+            });
+            emit.many(Op::If { condition, then, otherwise: None }, Vec::new());
+            let condition = emit.compare(Predicate::Equal, counter, 1);
+            let (then, ()) = emit.inside(Vec::new(), leave);
+            emit.many(Op::If { condition, then, otherwise: None }, Vec::new());
+            let one = emit.constant(Scalar::I32, 0, 1);
+            let next = emit.integer(IntegerOp::Add(moire_tile_ir::Overflow::Wraps), turn, one);
+            emit.many(Op::Continue(vec![next]), Vec::new());
+        });
+        let op = Op::Loop { inits: vec![init], body };
+        let results = self.many(op, vec![numbers(elem, 0), Type::Token]);
+        let [value, token] = results[..] else { return };
+        self.leaves(access, token);
+        self.read(access, Read { value, elem, width: 0 });
     }
 
     fn spin(&mut self, access: &Access, value: u64) {

@@ -1,8 +1,8 @@
 //! Addresses, values, masks and tokens of accesses.
 
-use super::super::plan::{Access, Combine, Mapping, Mask, Role, STRIDE, Source, Turn, Wait, Where};
+use super::super::plan::{Access, Combine, HALF, Mapping, Mask, Role, STRIDE, Source, Turn, Wait, Where};
 use super::{Emit, Number, Read, numbers, row};
-use moire_tile_ir::{Elem, IntegerOp, Op, Overflow, Predicate, Scalar, Sign, Type, Value};
+use moire_tile_ir::{Constant, Elem, IntegerOp, Op, Overflow, Predicate, Scalar, Sign, Type, Value};
 
 impl Emit<'_> {
     /// The number of elements before the first of a tile.
@@ -113,6 +113,8 @@ impl Emit<'_> {
     ) -> Value {
         let op = match how {
             Combine::Not => return value,
+            // The same for a bit.
+            Combine::Add if elem == Scalar::I1 => IntegerOp::Xor,
             Combine::Add => IntegerOp::Add(Overflow::Wraps),
             Combine::Xor => IntegerOp::Xor,
             Combine::And => IntegerOp::And,
@@ -125,11 +127,15 @@ impl Emit<'_> {
     pub(super) fn source(&mut self, source: Source, elem: Scalar, width: u32) -> Value {
         match source {
             Source::Constant(value) => self.constant(elem, width, value),
-            Source::Counted(from) if width > 0 => {
+            Source::Counted(from) if elem == HALF => {
+                let bits = (from..).take(width as usize).map(|value| value & elem.mask()).collect();
+                self.op(Op::Constant(Constant { bits }), numbers(elem, width))
+            }
+            Source::Counted(from) if width > 0 && elem != Scalar::I1 => {
                 let iota = self.op(Op::Iota, numbers(elem, width));
                 self.combined(iota, Combine::Add, from, elem, width)
             }
-            Source::Counted(value) => self.constant(elem, 0, value),
+            Source::Counted(value) => self.constant(elem, width, value),
             Source::Read(which, how, with) => match self.earlier(which, elem, width) {
                 Some(value) => self.combined(value, how, with, elem, width),
                 None => self.constant(elem, width, with),

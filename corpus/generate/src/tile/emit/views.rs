@@ -4,11 +4,11 @@
 //! If the tile starts at a multiple of the step between tiles, the tensor starts where the parameter points, and the tile
 //! has an index. Otherwise the tensor starts at the tile. Elements that a plan masks off lie outside the tensor.
 
-use super::super::plan::{Access, Kind, Mapping, Mask, STRIDE, Turn, Via, Where};
-use super::{Emit, Number, Read, numbers, row};
+use super::super::plan::{Access, Combine, HALF, Kind, Mapping, Mask, Role, STRIDE, Turn, Via, Where};
+use super::{Emit, Number, Read, SHOWN, numbers, row};
 use moire_tile_ir::{
-    Access as Strength, Convert, Elem, Hints, Op, Order, Padding, Place, Scalar, Scope, TensorView, TileView,
-    Type, Value,
+    Access as Strength, Convert, Elem, Hints, IntegerOp, Op, Order, Overflow, Padding, Place, Scalar, Scope,
+    TensorView, Tile, TileView, Type, Value,
 };
 
 /// Columns of a tile with two dimensions.
@@ -32,9 +32,13 @@ impl Emit<'_> {
             Some(value) => value,
             None => base,
         };
-        let cut = self.cut(access, elem);
-        let tile = cut.view.loaded();
-        let place = self.view_place(access, cut, base);
+        let (place, tile) = if access.via == Via::Rows {
+            self.rows_place(access, elem, base)
+        } else {
+            let cut = self.cut(access, elem);
+            let tile = cut.view.loaded();
+            (self.view_place(access, cut, base), tile)
+        };
         let token = self.token(access);
         let (strength, hints) = (Strength { order: access.order, scope: access.scope }, Hints::new());
         match access.kind {
@@ -69,8 +73,8 @@ impl Emit<'_> {
         let Access { place, via, mask, .. } = access;
         let (width, square) = (place.width, place.square && place.width >= 8);
         let (open, strided) = match via {
-            Via::View { open, strided } => (*open, *strided && !square),
-            Via::Pointers => (false, false),
+            Via::View { open, strided, .. } => (*open, *strided && !square),
+            Via::Pointers | Via::Rows => (false, false),
         };
         let below = if let Mask::Below(n) = mask { Some(*n) } else { None };
         let step = if strided { 1 } else { width };
@@ -78,7 +82,7 @@ impl Emit<'_> {
         let whole = [place.at, turns, place.step].into_iter().all(|part| part % step == 0);
         let unit = (whole && place.mapping == Mapping::InOrder && below.is_none()).then_some(step);
         let length = match (unit, below) {
-            (Some(_), _) => self.reach(place),
+            (Some(unit), _) => self.reach(place) + if self.moves(access).is_some() { unit } else { 0 },
             (None, Some(inside)) => inside,
             (None, None) => width,
         };
@@ -112,7 +116,10 @@ impl Emit<'_> {
         let Cut { unit, open, view } = cut;
         let (place, elem) = (&access.place, view.tensor.elem);
         let (base, index) = match unit {
-            Some(unit) => (base, self.counted(place, unit)),
+            Some(unit) => {
+                let index = self.counted(place, unit);
+                (base, self.moved(access, index))
+            }
             None => match self.first(place) {
                 Number::Known(0) => (base, Number::Known(0)),
                 first => {
@@ -133,6 +140,73 @@ impl Emit<'_> {
             if view.steps.is_some() { Op::StridedView { tensor } } else { Op::PartitionView { tensor } };
         let view = self.op(cut, Type::View(view));
         Place { view, inbounds: vec![false; all.len()], index: all }
+    }
+
+    /// The place of rows of a tensor over the memory at `base`, and the type of the tile.
+    fn rows_place(&mut self, access: &Access, elem: Scalar, base: Value) -> (Place, Tile) {
+        let (place, width) = (&access.place, access.place.width);
+        let last = (0..width).map(|i| place.mapping.of(i, width)).max().unwrap_or_default();
+        let rows = self.reach(place) - width + last + 1;
+        let first = self.first(place);
+        let mut index = match self.index(place.mapping, width) {
+            Some(index) => index,
+            None => self.constant(Scalar::I32, width, 0),
+        };
+        if !matches!(first, Number::Known(0)) {
+            let first = self.value(first);
+            let first = self.splat(first, Elem::Scalar(Scalar::I32), width);
+            index = self.integer(IntegerOp::Add(Overflow::Wraps), index, first);
+        }
+        let (shape, strides) = (vec![Some(u64::from(rows))], vec![Some(1)]);
+        let tensor = TensorView { elem, shape, strides, multicast: false };
+        let view = TileView {
+            steps: None,
+            tile: vec![width],
+            tensor: tensor.clone(),
+            dim_map: vec![0],
+            sparse: Some(0),
+            padding: None,
+        };
+        let tile = view.loaded();
+        let made = Op::TensorView { base, shape: Vec::new(), strides: Vec::new() };
+        let tensor = self.op(made, Type::Tensor(tensor));
+        let view = self.op(Op::GatherView { tensor }, Type::View(view));
+        (Place { view, index: vec![index], inbounds: vec![false] }, tile)
+    }
+
+    /// Stores elements of four bits as a result.
+    pub(super) fn show_halves(&mut self, value: Value, width: u32) {
+        let Some((base, used)) = self.reserved(HALF, width) else { return };
+        // All results of such elements have this width.
+        let mut index = Number::Known(used / width);
+        if self.plan.uniform() {
+            index = self.add(index, self.block, SHOWN / width);
+        }
+        let (shape, strides) = (vec![Some(u64::from(2 * SHOWN * self.plan.blocks))], vec![Some(1)]);
+        let tensor = TensorView { elem: HALF, shape, strides, multicast: false };
+        let (tile, dim_map) = (vec![width], vec![0]);
+        let view =
+            TileView { steps: None, tile, tensor: tensor.clone(), dim_map, sparse: None, padding: None };
+        let made = Op::TensorView { base, shape: Vec::new(), strides: Vec::new() };
+        let tensor = self.op(made, Type::Tensor(tensor));
+        let view = self.op(Op::PartitionView { tensor }, Type::View(view));
+        let place = Place { view, index: vec![self.value(index)], inbounds: vec![false] };
+        let (access, hints, token) = (Strength { order: Order::Weak, scope: None }, Hints::new(), None);
+        self.op(Op::StoreView { place, value, access, hints, token }, Type::Token);
+    }
+
+    /// The value that moves the tile of an access: memory that blocks share has any tile for them.
+    fn moves(&self, access: &Access) -> Option<Value> {
+        let Via::View { moved: true, .. } = access.via else { return None };
+        let shared = self.role(access.place.param) == Role::Shared && access.place.turn == Turn::Fixed;
+        let fits = |read: &&Read| read.elem == Scalar::I32 && read.width == 0;
+        self.seen.reads.iter().rev().find(fits).filter(|_| shared).map(|read| read.value)
+    }
+
+    fn moved(&mut self, access: &Access, index: Number) -> Number {
+        let Some(value) = self.moves(access) else { return index };
+        let odd = self.combined(value, Combine::And, 1, Scalar::I32, 0);
+        self.add(index, odd, 1)
     }
 
     fn value(&mut self, number: Number) -> Value {
