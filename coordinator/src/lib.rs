@@ -41,10 +41,11 @@ mod words;
 pub use door::{Io, Limits, Role, TokenError, TokensError, UnknownRole, check_tokens};
 pub use inline::Inline;
 pub use local::{Local, Setup};
+pub use moire_program::words::{grouped, many};
 pub use moire_proto::v1;
 pub use plain::{Plain, PlainWriter};
 pub use run::{CLASS_PREFIX, MUTANT_PREFIX, class_of, judged};
-pub use words::{digest_words, grouped, many, seen_again};
+pub use words::{digest_words, seen_again};
 
 use std::net::SocketAddr;
 

@@ -1,24 +1,9 @@
-//! Numbers in sentences, and who has seen what.
+//! Digests in sentences, and who has seen what.
 
 use moire_corpus::{Finding, Verified};
+use moire_program::words::many;
 use moire_proto::needs;
 use std::fmt::Display;
-
-/// A count with its noun, given in the singular: `1 worker`, `2 workers`, `0 findings`, `264,797 executions`.
-pub fn many<N: Copy + Display + TryInto<u64>>(n: N, one: &str) -> String {
-    let plural = if n.try_into().ok() == Some(1) { "" } else { "s" };
-    format!("{} {one}{plural}", grouped(n))
-}
-
-/// A whole number as people read it: `264,797`.
-pub fn grouped(n: impl Display) -> String {
-    let digits = n.to_string();
-    let place = |(at, digit): (usize, char)| {
-        let comma = at > 0 && (digits.len() - at).is_multiple_of(3);
-        comma.then_some(',').into_iter().chain([digit])
-    };
-    digits.chars().enumerate().flat_map(place).collect()
-}
 
 /// The digest of a campaign, and how many of its items are in it without a result.
 pub fn digest_words(digest: impl Display, quarantined: u64) -> String {
@@ -44,16 +29,6 @@ mod tests {
     #[test]
     fn a_digest_says_what_it_lacks() {
         assert_eq!([digest_words("d", 0), digest_words("d", 2)], ["d", "d without 2 quarantined items"]);
-    }
-
-    #[test]
-    fn one_is_one() {
-        assert_eq!(
-            [many(0, "worker"), many(1_u8, "worker"), many(2_u64, "worker")].join(", "),
-            "0 workers, 1 worker, 2 workers"
-        );
-        let all = [0_u64, 999, 1_000, 264_797, 1_000_000].map(grouped);
-        assert_eq!(all.join(" "), "0 999 1,000 264,797 1,000,000");
     }
 
     #[test]

@@ -15,12 +15,10 @@ mod line;
 mod logs;
 mod memory;
 mod model;
-mod picture;
 mod releases;
 mod remote;
 mod samples;
 mod scores;
-mod show;
 
 use clap::Parser;
 use cli::Cli;

@@ -4,8 +4,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, TypedValueParser};
 use moire_cat::Variants;
 use moire_console::input::{File, ModelSpec};
-use moire_verdict::input::is_source;
-use moire_verdict::kernel::has_blocks;
+use moire_verdict::kernel::usual_model;
 use std::ffi::OsStr;
 use std::str::FromStr;
 
@@ -21,12 +20,7 @@ pub(crate) struct ModelArgs {
 impl ModelArgs {
     /// The name of the model for a file: the one that was asked for, or that of the file's kind.
     pub(crate) fn name(&self, file: &File) -> &str {
-        let usual = match file {
-            file if has_blocks(file) => "tile-ir",
-            file if is_source(&file.bytes) => "rc11-scoped",
-            _ => "ptx",
-        };
-        self.model.as_ref().map_or(usual, |m| &m.name)
+        self.model.as_ref().map_or_else(|| usual_model(file), |m| &m.name)
     }
 
     /// The switches that are set.

@@ -2,6 +2,7 @@
 //!
 //! Input: `{"events":[{id,thread,index,label,value}],"edges":[{kind,from,to,cycle?}]}`. Other text gives `None`.
 
+use moire_program::words::escape;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -107,22 +108,6 @@ pub(super) fn svg(witness: &str, title: &str) -> Option<String> {
     Some(format!(
         r#"<svg role="img" aria-label="{title}" viewBox="0 0 {width} {height}" width="{width}"><title>{title}</title>{arrow}{body}</svg>"#
     ))
-}
-
-/// Escapes text for HTML, inside and outside of attributes.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

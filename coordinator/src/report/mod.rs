@@ -23,8 +23,8 @@ pub mod sarif;
 mod summary;
 mod table;
 
-pub use graph::escape;
 pub use json::VERSION as JSON_VERSION;
+pub use moire_program::words::escape;
 pub use night::{CampaignLine, DIFFERENCE, Grade, Night, Regressions, ReportError, Row, Score, models};
 pub use outcome::Outcome;
 pub use table::{Findings, LISTED_MAX, Stored, Table};

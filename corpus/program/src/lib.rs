@@ -21,5 +21,6 @@ pub mod registers;
 pub mod tensor;
 pub mod text;
 pub mod validate;
+pub mod words;
 
 pub use refusal::Refusal;

@@ -4,8 +4,10 @@ use crate::input::Source;
 use anyhow::Result;
 use moire_cat::{Model, Variants};
 use moire_explore::Limits;
-use moire_explore::judge::{Judgement, Questions};
+use moire_explore::judge::{Judgement, Questions, Seen, judge_watched};
 use moire_explore::search::Sample;
+use std::cell::Cell;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
@@ -70,4 +72,43 @@ pub trait Host {
 
     /// Forgets what is found and not told yet: a larger launch decides.
     fn forget(&self);
+}
+
+/// A process that tells nothing. Explanations have a number of steps instead of a time, so that an answer depends on no clock.
+pub struct Quiet<'a> {
+    left: Cell<u32>,
+    stops: &'a dyn Fn() -> bool,
+}
+
+impl<'a> Quiet<'a> {
+    /// `steps` is how often explanations may ask whether they have time; an exploration ends when `stops` says so.
+    pub fn new(steps: u32, stops: &'a dyn Fn() -> bool) -> Self {
+        Quiet { left: Cell::new(steps), stops }
+    }
+}
+
+impl Host for Quiet<'_> {
+    fn judge(
+        &self,
+        source: &Source,
+        (_, model): (&str, &Model),
+        limits: &Limits,
+        questions: Questions,
+        _: bool,
+    ) -> Result<(Judgement, Option<Sample>)> {
+        let watch = &mut |_: Seen<'_>| {
+            if (self.stops)() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        Ok((judge_watched(&source.program, model, limits, questions, watch), None))
+    }
+
+    fn more(&self) -> bool {
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(1));
+        left > 0
+    }
+
+    fn doubt(&self, _: bool) {}
+
+    fn forget(&self) {}
 }

@@ -3,44 +3,17 @@
 use anyhow::Result;
 use moire_cat::{Model, Variants};
 use moire_explore::Limits;
-use moire_explore::judge::{Judgement, Questions, judge};
-use moire_explore::search::Sample;
 use moire_verdict::answer::Answer;
 use moire_verdict::asked::Asked;
-use moire_verdict::input::{File, Source};
+use moire_verdict::input::File;
 use moire_verdict::judging::Judge;
 use moire_verdict::kernel::Wanted;
-use moire_verdict::question::{Host, Library, Question};
-use std::cell::Cell;
+use moire_verdict::question::{Library, Question, Quiet};
 use std::path::Path;
 use std::time::Duration;
 
 /// Explanations that ask for time this often get no more.
 const ASKED: u32 = 2_000;
-
-struct Here(Cell<u32>);
-
-impl Host for Here {
-    fn judge(
-        &self,
-        source: &Source,
-        (_, model): (&str, &Model),
-        limits: &Limits,
-        questions: Questions,
-        _: bool,
-    ) -> Result<(Judgement, Option<Sample>)> {
-        Ok((judge(&source.program, model, limits, questions), None))
-    }
-
-    fn more(&self) -> bool {
-        self.0.set(self.0.get() + 1);
-        self.0.get() < ASKED
-    }
-
-    fn doubt(&self, _: bool) {}
-
-    fn forget(&self) {}
-}
 
 fn load(name: &str, switches: &Variants) -> Result<Model> {
     Ok(moire_models::load(name, switches)?)
@@ -56,7 +29,7 @@ fn judged(text: &str) -> Answer {
     let question = Question { limits, after_finding, ..Question::default() };
     let file = File::new(Path::new("k.ptx"), "k.ptx", text.as_bytes().to_vec(), None);
     let asked = Asked::new(&question, "ptx", true, Library { load, beside }).expect("the model loads");
-    let host = Here(Cell::new(0));
+    let host = Quiet::new(ASKED, &|| false);
     Judge { question: &question, launch: Wanted::default(), asked: &asked, host: &host }.file(&file)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::releases::{Release, lines, mistaken, releases, words};
 use crate::remote::StoreOrRemote;
-use crate::{days, issue, line, samples, show};
+use crate::{days, issue, line, samples};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Subcommand;
 use moire_console::control::{connect, runtime, said};
@@ -181,7 +181,7 @@ pub(crate) fn run(args: &Findings) -> Result<u8> {
                 println!("  {} by {}: {}", change.to.words(), change.who, change.why);
             }
             print!("{}", days::life(&f, moire_coordinator::clock::unix_ms()));
-            print!("{}", show::stored(&f.witness).unwrap_or_default());
+            print!("{}", moire_shown::show::stored(&f.witness).unwrap_or_default());
             print!("{}", samples::of(&f).map(|s| samples::shown(&f, &s)).unwrap_or_default());
             print!("{}", claim::of(&f).map(|c| told(&releases(&Oracles::new(), &c))).unwrap_or_default());
         }

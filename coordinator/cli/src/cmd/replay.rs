@@ -7,8 +7,8 @@ use super::check::smaller::smaller;
 use crate::device::Lent;
 use crate::interrupt::on_interrupt;
 use crate::launch::LaunchArgs;
+use crate::line;
 use crate::model::ModelArgs;
-use crate::{line, show};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use moire_cat::Model;
@@ -220,7 +220,7 @@ pub(crate) fn replay(args: &Replay) -> Result<u8> {
     println!("reproduced");
     let same =
         run(&engine, &claim.program).claims.into_iter().find(|c| claim::kind(c) == claim::kind(&claim));
-    print!("{}", same.and_then(|c| show::stored(&c.witness)).unwrap_or_default());
+    print!("{}", same.and_then(|c| moire_shown::show::stored(&c.witness)).unwrap_or_default());
     Ok(exit::FINDING)
 }
 

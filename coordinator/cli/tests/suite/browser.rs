@@ -154,3 +154,50 @@ fn live(browser: &Browser, folder: &Path, id: &str) {
     browser.open(&format!("{url}/findings/0123456789"));
     browser.until("return document.body.innerText.includes('no finding starts with 0123456789')");
 }
+
+/// The page of the playground, which `MOIRE_PLAYGROUND` names: it judges without a server, and its link carries a program.
+#[test]
+fn the_playground_judges_by_itself() {
+    let Some(page) = std::env::var_os("MOIRE_PLAYGROUND") else {
+        eprintln!("skipped: MOIRE_PLAYGROUND names no page; deploy/playground/build makes one");
+        return;
+    };
+    let browser = match Browser::start() {
+        Ok(browser) => browser,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let page = std::fs::canonicalize(page).expect("the page is there");
+    browser.open(&format!("file://{}", page.display()));
+    let verdict = |word: &str| {
+        browser.until(&format!(
+            "return document.body.dataset.answered && document.getElementById('verdict').textContent === '{word}'"
+        ));
+    };
+    verdict("race");
+    let late = browser.eval(
+        "const paint = performance.getEntriesByName('first-paint')[0].startTime; return Math.round(window.judgedAt - paint)",
+    );
+    eprintln!("judged {late} ms after the first paint");
+    let seen = browser.eval(
+        "return [document.querySelectorAll('.picture svg').length > 0, document.querySelectorAll('#numbers b').length]",
+    );
+    assert_eq!(seen, serde_json::json!([true, 2]));
+    audit(&browser, "playground");
+
+    browser.eval(
+        "const e = document.getElementById('example'); e.value = 'sb-relaxed.litmus'; e.onchange(); return 1",
+    );
+    verdict("clean");
+    browser.eval("document.getElementById('link').click(); return 1");
+    browser.until("return location.hash.length > 100");
+    let link = browser.eval("return location.href");
+    browser.open("about:blank");
+    browser.open(link.as_str().expect("an address"));
+    verdict("clean");
+    assert_eq!(
+        browser.eval("return document.getElementById('name').value"),
+        serde_json::json!("sb-relaxed.litmus")
+    );
+    browser.eval("const t = document.getElementById('text'); t.value = 'nonsense'; t.oninput(); return 1");
+    verdict("rejected");
+}

@@ -38,6 +38,15 @@ pub fn is_compiled(file: &File) -> bool {
     file.path.extension().is_some_and(|e| e == "ptx") || begins_with(&file.bytes, ".version")
 }
 
+/// The model of a file where none is named.
+pub fn usual_model(file: &File) -> &'static str {
+    match file {
+        file if has_blocks(file) => "tile-ir",
+        file if crate::input::is_source(&file.bytes) => "rc11-scoped",
+        _ => "ptx",
+    }
+}
+
 /// Whether the first word of a text, after blanks and comments, is `word`.
 fn begins_with(bytes: &[u8], word: &str) -> bool {
     let mut rest = bytes;

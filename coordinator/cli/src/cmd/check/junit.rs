@@ -1,9 +1,9 @@
 //! Answers for continuous integration: JUnit XML.
 
-use super::problems::said;
 use anyhow::Result;
 use moire_console::exit;
 use moire_coordinator::report::junit::{self, failed, skipped};
+use moire_shown::problems::said;
 use moire_verdict::answer::Answer;
 use moire_verdict::input::UNREAD;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};

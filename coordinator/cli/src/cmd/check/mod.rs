@@ -12,13 +12,11 @@ mod junit;
 mod known;
 mod output;
 mod patience;
-mod problems;
 mod progress;
 mod recorded;
 mod sarif;
 pub(crate) mod smaller;
 mod spread;
-mod states;
 mod telling;
 mod text;
 mod witness;
@@ -36,6 +34,7 @@ use moire_console::{bounded, exit, processors};
 use moire_coordinator::clock::unix_ms;
 use moire_program::lanes::{has_warps, joined};
 use moire_program::loops::{has_loops, unroll};
+use moire_shown::states::{BESIDE, States};
 use moire_verdict::answer::Answer;
 use moire_verdict::asked::Asked;
 use moire_verdict::judging::Judge;
@@ -217,13 +216,18 @@ fn print_states(task: &Task, args: &Check) -> Result<u8> {
     switches.extend(args.profile.iter().map(|p| (PROFILE.to_owned(), p.clone())));
     let first = ModelSpec { name: args.model.name(file).to_owned(), switches };
     let mut models = vec![(first.to_string(), first.load()?)];
-    for name in states::BESIDE.into_iter().filter(|_| !kernel::has_blocks(file)) {
+    for name in BESIDE.into_iter().filter(|_| !kernel::has_blocks(file)) {
         if name != models[0].0 {
             models.push((name.to_owned(), load_model(name, &Variants::new())?));
         }
     }
     let source = file.program()?;
-    Ok(states::States::of(&source.program, &models, &args.limits.limits()).print(&source, args.format))
+    let states = States::of(&source.program, &models, &args.limits.limits());
+    match args.format {
+        Format::Json => println!("{}", states.json(&source.name)),
+        _ => print!("{}", states.text(&source.name)),
+    }
+    Ok(if states.is_complete() { exit::CLEAN } else { exit::INCOMPLETE })
 }
 
 /// The litmus text of what a kernel becomes, for people.
@@ -245,7 +249,7 @@ fn print_lowered(task: &Task, args: &Check) -> Result<u8> {
             }
             let mut launch = candidate.launch;
             launch.complete("");
-            eprint!("{}", text::launch_text(&launch, &launch.taken));
+            eprint!("{}", moire_shown::text::launch_text(&launch, &launch.taken));
             let programs = candidate.sources.iter().map(|s| moire_program::text::print(&s.program));
             programs.for_each(|text| print!("{text}"));
             Ok(exit::CLEAN)

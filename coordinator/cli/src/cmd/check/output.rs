@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use moire_console::exit;
 use moire_console::output::Format;
 use moire_coordinator::clock::unix_ms;
+use moire_shown::text as shown;
 use moire_verdict::answer::Answer;
 use moire_verdict::mending::Advice;
 use moire_verdict::problems::problems;
@@ -51,7 +52,7 @@ impl<'a> Output<'a> {
             self.codes.extend(code);
         }
         self.codes.extend(answer.codes(self.args.strict));
-        self.rows.push((text::kinds(&answer), answer.title()));
+        self.rows.push((shown::kinds(&answer), answer.title()));
         if let Some(folder) = &self.args.witness {
             witness::write(folder, &answer)?;
         }
@@ -91,7 +92,7 @@ impl<'a> Output<'a> {
         }
         match self.args.format {
             Format::Text if self.args.patch_to_stdout() || !self.many => {}
-            Format::Text => print!("{}", text::table(&self.rows)),
+            Format::Text => print!("{}", shown::table(&self.rows)),
             Format::Json => {}
             Format::Sarif | Format::Junit => println!("{}", self.document(self.args.format)?),
         }
@@ -107,8 +108,8 @@ impl<'a> Output<'a> {
     fn document(&self, format: Format) -> Result<String> {
         Ok(match format {
             Format::Text => {
-                let table = if self.many { text::table(&self.rows) } else { String::new() };
-                self.kept.iter().map(text::page).collect::<String>() + &table
+                let table = if self.many { shown::table(&self.rows) } else { String::new() };
+                self.kept.iter().map(shown::page).collect::<String>() + &table
             }
             Format::Json => {
                 let line = |a: &Answer| serde_json::to_string(a).map(|line| line + "\n");

@@ -9,23 +9,19 @@ use crate::interrupt::on_interrupt;
 use crate::launch::LaunchArgs;
 use crate::model::ModelArgs;
 use anyhow::{Result, anyhow};
-use moire_cat::Model;
 use moire_console::exit;
-use moire_console::input::{File, Source};
+use moire_console::input::File;
 use moire_coordinator::many;
 use moire_explore::Limits;
-use moire_explore::judge::{Judgement, Questions, Seen, judge_watched};
-use moire_explore::search::Sample;
 use moire_verdict::answer::Answer;
 use moire_verdict::asked::Asked;
 use moire_verdict::door::Answered;
 use moire_verdict::judging::Judge;
 use moire_verdict::kernel::Wanted;
 use moire_verdict::problems::problems;
-use moire_verdict::question::{Host, Question};
+use moire_verdict::question::{Question, Quiet};
 use moire_worker::job::Cancel;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// Consistency checks of one exploration of a candidate.
@@ -50,7 +46,13 @@ pub(crate) fn smaller(file: &File, (model, launch): (&ModelArgs, &LaunchArgs), l
     on_interrupt(stop.clone());
     let launch = launch.wanted(&Wanted::default())?;
     let answer = |text: &str| {
-        let judge = Judge { question: &question, launch: launch.clone(), asked: &asked, host: &Quiet(&stop) };
+        let stops = || stop.is_cancelled();
+        let judge = Judge {
+            question: &question,
+            launch: launch.clone(),
+            asked: &asked,
+            host: &Quiet::new(0, &stops),
+        };
         judge.file(&file.with(text))
     };
     let text = str::from_utf8(&file.bytes).map_err(|_| anyhow!("{}: this is no text", file.name()))?;
@@ -181,32 +183,4 @@ fn wrong(answer: &Answer, text: &str) -> Wrong {
         add(mistake.kind, format!("{} of one run", mistake.kind), &Vec::from_iter(lines));
     }
     out
-}
-
-/// A process that tells nothing and explains nothing.
-struct Quiet<'a>(&'a Cancel);
-
-impl Host for Quiet<'_> {
-    fn judge(
-        &self,
-        source: &Source,
-        (_, model): (&str, &Model),
-        limits: &Limits,
-        questions: Questions,
-        _: bool,
-    ) -> Result<(Judgement, Option<Sample>)> {
-        let watch = &mut |_: Seen<'_>| match self.0.is_cancelled() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        };
-        Ok((judge_watched(&source.program, model, limits, questions, watch), None))
-    }
-
-    fn more(&self) -> bool {
-        false
-    }
-
-    fn doubt(&self, _: bool) {}
-
-    fn forget(&self) {}
 }

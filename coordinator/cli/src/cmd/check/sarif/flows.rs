@@ -2,8 +2,8 @@
 
 use super::places::Root;
 use super::{LOCATIONS, STEPS};
-use crate::picture::Picture;
-use crate::show::what;
+use moire_shown::picture::Picture;
+use moire_shown::show::what;
 use moire_verdict::answer::{Answer, Part};
 use moire_verdict::execution::Execution;
 use moire_verdict::finding::Finding;

@@ -9,11 +9,12 @@ mod flows;
 pub(super) mod places;
 mod rules;
 
-use super::problems::{self, About};
-use super::{Told, known, text};
+use super::{Told, known};
 use moire_console::exit;
 use moire_coordinator::report::sarif::document;
 use moire_explore::judge::Verdict;
+use moire_shown::problems::{self, About};
+use moire_shown::text;
 use moire_verdict::answer::{Answer, Hang};
 use moire_verdict::finding::Finding;
 use moire_verdict::input::Rejected;

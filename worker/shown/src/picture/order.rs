@@ -4,17 +4,17 @@ use super::Picture;
 use std::collections::BTreeMap;
 
 /// The events of threads, in an order of time.
-pub(super) struct Timed {
+pub(crate) struct Timed {
     /// Positions of events.
-    pub(super) order: Vec<usize>,
+    pub(crate) order: Vec<usize>,
     /// The row of each.
-    pub(super) row: BTreeMap<usize, usize>,
+    pub(crate) row: BTreeMap<usize, usize>,
     /// The threads that have events, in the order of the program.
-    pub(super) lanes: Vec<String>,
+    pub(crate) lanes: Vec<String>,
 }
 
 impl Timed {
-    pub(super) fn new(picture: &Picture<'_>) -> Self {
+    pub(crate) fn new(picture: &Picture<'_>) -> Self {
         let events = &picture.execution.events;
         let own = |t: &String| {
             let mut all: Vec<usize> =

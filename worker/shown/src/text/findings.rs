@@ -18,7 +18,7 @@ const REMOVED: usize = 40;
 const SHOWN: usize = 100;
 
 /// What a rule, or a hang, is called in a sentence.
-pub(in crate::cmd::check) fn title(rule: &str) -> &str {
+pub fn title(rule: &str) -> &str {
     told::rule(rule).or_else(|| told::verdict(rule)).map_or(rule, |told| told.title)
 }
 
@@ -113,7 +113,7 @@ fn shown(answer: &Answer, part: &Part, group: &[&Finding]) -> String {
 }
 
 /// The same as a sentence: what is wrong, what the instructions do, where, and where the chain breaks.
-pub(in crate::cmd::check) fn sentence(part: &Part, group: &[&Finding]) -> String {
+pub fn sentence(part: &Part, group: &[&Finding]) -> String {
     let Some(first) = group.first() else { return String::new() };
     let together = together(part, group);
     let known = [title(&first.kind)].into_iter().chain(first.accesses.as_deref()).chain([together.as_str()]);
@@ -122,7 +122,7 @@ pub(in crate::cmd::check) fn sentence(part: &Part, group: &[&Finding]) -> String
 }
 
 /// A sentence about the edits that mend a part.
-pub(in crate::cmd::check) fn mends(part: &Part) -> Option<String> {
+pub fn mends(part: &Part) -> Option<String> {
     Some(format!("mend: {}", part.advice.as_ref()?.line()?))
 }
 
@@ -184,7 +184,7 @@ fn places(finding: &Finding) -> String {
 }
 
 /// The settings of the readings that findings rely on.
-pub(crate) fn relied(unwritten: &Unwritten) -> String {
+pub fn relied(unwritten: &Unwritten) -> String {
     match unwritten.relies.as_slice() {
         [] => "readings that were not looked for in the time for explanations".to_owned(),
         all => joined(all.iter().map(|r| &r.setting), ", "),

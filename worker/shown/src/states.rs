@@ -1,30 +1,27 @@
-//! `moire check --states`: every final state of a program, how many executions end in it, and which models allow it.
+//! Every final state of a program, how many executions end in it, and which models allow it.
 //!
 //! Contract: a state is what the conditions of the program name, or, where it has none, every register that is read into
 //! and all memory. A model that does not answer (it abstains, or a limit is hit) has a reason instead of a column.
 
 use moire_cat::Model;
-use moire_console::exit;
-use moire_console::input::Source;
-use moire_console::output::Format;
-use moire_coordinator::many;
 use moire_execution::leaf::{Asked, FinalState, asked, instances, observed_registers};
 use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
 use moire_program::ir::{Content, Instr, ObjectId, Op, Operand, Program};
+use moire_program::words::many;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 /// The shipped models beside which a model is shown.
-pub(super) const BESIDE: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
+pub const BESIDE: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
 /// Elements of an array that are shown.
 const SHOWN_ELEMENTS: usize = 16;
 /// Bytes of an element of memory that no access names.
 const WORD_BYTES: u32 = 4;
 
 /// The final states of one program.
-pub(super) struct States<'a> {
+pub struct States<'a> {
     /// Specifications of the models that answered.
     models: Vec<&'a str>,
     /// Numbers of executions by state, one for each of the models.
@@ -37,7 +34,7 @@ pub(super) struct States<'a> {
 
 impl<'a> States<'a> {
     /// Explores a program under each of the models.
-    pub(super) fn of(program: &Program, models: &'a [(String, Model)], limits: &Limits) -> Self {
+    pub fn of(program: &Program, models: &'a [(String, Model)], limits: &Limits) -> Self {
         let shown = shown_of(program);
         let mut out =
             States { models: Vec::new(), rows: BTreeMap::new(), silent: Vec::new(), complete: false };
@@ -61,16 +58,13 @@ impl<'a> States<'a> {
         out
     }
 
-    /// Prints the states; the exit code is that of an incomplete answer if the first model does not answer.
-    pub(super) fn print(&self, source: &Source, format: Format) -> u8 {
-        match format {
-            Format::Json => println!("{}", self.json(&source.name)),
-            _ => print!("{}", self.text(&source.name)),
-        }
-        if self.complete { exit::CLEAN } else { exit::INCOMPLETE }
+    /// Whether the first model answered.
+    pub fn is_complete(&self) -> bool {
+        self.complete
     }
 
-    fn text(&self, name: &str) -> String {
+    /// A table: a line for each state.
+    pub fn text(&self, name: &str) -> String {
         let mut out = format!("{name}: {}\n", many(self.rows.len(), "final state"));
         let width = |n: usize| self.models[n].len().max(6);
         if !self.models.is_empty() {
@@ -93,7 +87,8 @@ impl<'a> States<'a> {
         out
     }
 
-    fn json(&self, name: &str) -> Value {
+    /// The same for machines.
+    pub fn json(&self, name: &str) -> Value {
         let state = |(state, counts): (&Vec<(String, String)>, &Vec<u64>)| {
             let values: BTreeMap<&str, &str> = state.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
             let executions: BTreeMap<&str, u64> =

@@ -3,7 +3,7 @@
 use super::order::Timed;
 use super::{Picture, place};
 use crate::show::what;
-use moire_coordinator::report::escape;
+use moire_program::words::escape;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -24,7 +24,7 @@ struct Drawing<'a> {
 }
 
 /// The picture alone.
-pub(crate) fn svg(title: &str, picture: &Picture<'_>) -> String {
+pub fn svg(title: &str, picture: &Picture<'_>) -> String {
     let title = escape(title);
     let mut drawing = Drawing { picture, timed: Timed::new(picture), out: String::new(), drawn: 0 };
     drawing.lanes();

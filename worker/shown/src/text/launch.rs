@@ -9,7 +9,7 @@ const LISTED: usize = 12;
 const BUT: &str = " but by another launch that is clean";
 
 /// The launch, and what is taken for granted.
-pub(crate) fn text(launch: &Launched, taken: &[Taken]) -> String {
+pub fn text(launch: &Launched, taken: &[Taken]) -> String {
     let mut out = launched("launch of", launch);
     out.extend(launch.then.iter().map(|then| launched(&format!("grid {} is", then.number), then)));
     if launch.assumed {
@@ -73,7 +73,7 @@ fn any_data(any: &AnyData) -> String {
 }
 
 /// What bounds the answer, in a sentence with the line of the first.
-pub(crate) fn uncovered(covered: &Covered) -> Option<(String, u32)> {
+pub fn uncovered(covered: &Covered) -> Option<(String, u32)> {
     let line = covered.uncovered.first()?.line;
     let all: Vec<String> = covered.uncovered.iter().map(missing).collect();
     Some((

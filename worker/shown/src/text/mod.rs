@@ -6,37 +6,21 @@ mod launch;
 mod operational;
 
 use crate::show;
-use moire_console::{exit, output};
-use moire_coordinator::many;
 use moire_explore::Bound;
 use moire_explore::judge::Verdict;
+use moire_program::words::many;
 use moire_verdict::answer::{Answer, Descended, Part, Visited};
 use moire_verdict::door::Answered;
+use moire_verdict::exit;
 use moire_verdict::kernel::Launched;
 use moire_verdict::problem::{Standing, Suppressed};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) use findings::{mends, relied, sentence, title};
-pub(super) use launch::{text as launch_text, uncovered};
+pub use findings::{mends, relied, sentence, title};
+pub use launch::{text as launch_text, uncovered};
 
-/// Verdict and executions to stdout, or to stderr beside a patch; errors and advice of the static rules to stderr.
-pub(super) fn print(answer: &Answer, beside_patch: bool) {
-    answer.remarks.iter().for_each(|r| eprintln!("{r}"));
-    let words = answer.verdicts.line();
-    if answer.parts.is_empty() {
-        return;
-    }
-    if beside_patch {
-        eprint!("{}: {words}\n{}", answer.title(), body(answer));
-    } else {
-        print!("{}: ", answer.title());
-        output::verdicts(exit::worst(answer.verdicts.codes()), &words);
-        print!("\n{}", body(answer));
-    }
-}
-
-/// The same as one text, with the errors and the advice.
-pub(super) fn page(answer: &Answer) -> String {
+/// An answer as one text, with the errors and the advice.
+pub fn page(answer: &Answer) -> String {
     let remarks: String = answer.remarks.iter().map(|r| format!("{r}\n")).collect();
     match answer.parts.is_empty() {
         true => remarks,
@@ -45,7 +29,7 @@ pub(super) fn page(answer: &Answer) -> String {
 }
 
 /// The verdicts without reasons, and whether nothing of them fails because it is known.
-pub(super) fn kinds(answer: &Answer) -> String {
+pub fn kinds(answer: &Answer) -> String {
     let known = answer.verdicts.has_finding() && !answer.codes(false).contains(&exit::FINDING);
     answer.verdicts.kinds().join(", ") + if known { " (known)" } else { "" }
 }
@@ -76,13 +60,13 @@ fn standings(answer: &Answer) -> String {
 }
 
 /// What is wrong with a part, without the executions that show it.
-pub(super) fn wrong(answer: &Answer, part: &Part) -> String {
+pub fn wrong(answer: &Answer, part: &Part) -> String {
     let hang = part.hang.iter().map(|h| format!("  hang: {}\n", h.who)).collect::<String>();
     hang + &findings::text(answer, part)
 }
 
 /// Everything below the verdicts.
-fn body(answer: &Answer) -> String {
+pub fn body(answer: &Answer) -> String {
     let mut out = standings(answer) + &scope(answer);
     answer.parts.iter().for_each(|part| out += &findings::text(answer, part));
     for contest in &answer.contested {
@@ -131,7 +115,7 @@ fn raised_by(verdict: &Verdict, answer: &Answer) -> Option<&'static str> {
 }
 
 /// A verdict that leaves something open, behind the command of the other launch that has it.
-pub(super) fn undecided(part: &Part, verdict: &Verdict) -> String {
+pub fn undecided(part: &Part, verdict: &Verdict) -> String {
     let head = part.launch.as_ref().map_or(String::new(), |command| format!("{command}: "));
     match verdict {
         Verdict::Bounded(reason) => format!("{head}a limit was hit: {reason}"),
@@ -141,7 +125,7 @@ pub(super) fn undecided(part: &Part, verdict: &Verdict) -> String {
 }
 
 /// A line for each answer, and how often each verdict is there.
-pub(super) fn table(rows: &[(String, String)]) -> String {
+pub fn table(rows: &[(String, String)]) -> String {
     let width = rows.iter().map(|r| r.0.len()).max().unwrap_or(0);
     let mut out = String::new();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

@@ -1,20 +1,24 @@
 //! Problems in sentences, as all formats for other tools say them.
 
-use super::text;
+use crate::text;
 use moire_verdict::answer::{Answer, Hang, Part};
 use moire_verdict::finding::Finding;
 use moire_verdict::problem::Problem;
 use moire_verdict::problems::letter;
 
 /// What an answer holds of a problem.
-pub(super) struct About<'a> {
-    pub(super) part: Option<&'a Part>,
-    pub(super) findings: Vec<&'a Finding>,
-    pub(super) hang: Option<&'a Hang>,
+pub struct About<'a> {
+    /// The part that it is of.
+    pub part: Option<&'a Part>,
+    /// The findings, the first one first.
+    pub findings: Vec<&'a Finding>,
+    /// The hang.
+    pub hang: Option<&'a Hang>,
 }
 
 impl<'a> About<'a> {
-    pub(super) fn new(answer: &'a Answer, problem: &Problem) -> Self {
+    /// What the answer holds of one of its problems.
+    pub fn new(answer: &'a Answer, problem: &Problem) -> Self {
         let part = problem.part.and_then(|n| answer.parts.get(n));
         let all = |part: &'a Part| -> Vec<&'a Finding> {
             if problem.letter { letter(part).collect() } else { part.findings.iter().collect() }
@@ -27,7 +31,7 @@ impl<'a> About<'a> {
 }
 
 /// A problem in sentences, behind the command of the other launch that shows it.
-pub(super) fn said(answer: &Answer, problem: &Problem) -> String {
+pub fn said(answer: &Answer, problem: &Problem) -> String {
     let about = About::new(answer, problem);
     let head =
         about.part.and_then(|p| p.launch.as_ref()).map_or(String::new(), |command| format!("{command}: "));

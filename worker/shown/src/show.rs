@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// One line an event, in program order, with where reads come from. A thread that does the same lines as one before it is
 /// named there and not listed again. `threads` are those of the program, in order.
-pub(crate) fn table(threads: &[String], execution: &Execution) -> String {
+pub fn table(threads: &[String], execution: &Execution) -> String {
     let mut out = String::new();
     let mut listed: Vec<(Vec<(&str, u32)>, &str, Vec<usize>)> = Vec::new();
     let mut alike: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -56,7 +56,7 @@ fn row(execution: &Execution, e: usize, width: usize) -> String {
 }
 
 /// What an event does, in words.
-pub(crate) fn what(event: &Event) -> String {
+pub fn what(event: &Event) -> String {
     let word = match event.label.as_str() {
         "R" => "reads",
         "W" => "writes",
@@ -103,7 +103,7 @@ fn edges(execution: &Execution) -> String {
 }
 
 /// The execution in Graphviz's language.
-pub(crate) fn dot(threads: &[String], execution: &Execution) -> String {
+pub fn dot(threads: &[String], execution: &Execution) -> String {
     let mut out = String::from("digraph execution {\n  node [shape=box, fontname=monospace];\n");
     for (t, thread) in threads.iter().enumerate() {
         let _ = writeln!(out, "  subgraph cluster_{t} {{ label=\"{thread}\";");
@@ -140,7 +140,7 @@ pub(crate) fn dot(threads: &[String], execution: &Execution) -> String {
 }
 
 /// The execution that is stored beside a finding, as text; none where there is no execution to show.
-pub(crate) fn stored(witness: &str) -> Option<String> {
+pub fn stored(witness: &str) -> Option<String> {
     let graph: Value = serde_json::from_str(witness).ok()?;
     let (events, edges) = (graph["events"].as_array()?, graph["edges"].as_array()?);
     let word = |value: &Value| match value {

@@ -6,28 +6,30 @@
 mod order;
 mod svg;
 
-use crate::show::what;
-use moire_coordinator::report::escape;
-use moire_verdict::answer::Hang;
+use crate::show::{self, what};
+use crate::text;
+use moire_program::words::escape;
+use moire_verdict::answer::{Answer, Hang, Part};
 use moire_verdict::execution::{Event, Execution};
 use moire_verdict::finding::Finding;
 use order::Timed;
-pub(crate) use svg::svg;
+pub use svg::svg;
 
 const STYLE: &str = include_str!("style.css");
 
 /// An execution, and what is to be seen in it.
-pub(crate) struct Picture<'a> {
+pub struct Picture<'a> {
     /// All threads, in the order of the program.
-    pub(crate) threads: &'a [String],
-    pub(crate) execution: &'a Execution,
+    pub threads: &'a [String],
+    /// What is shown.
+    pub execution: &'a Execution,
     /// The two accesses that nothing orders, as positions of events.
-    pub(crate) pair: Option<(usize, usize)>,
+    pub pair: Option<(usize, usize)>,
 }
 
 impl<'a> Picture<'a> {
     /// Marks the first of the findings whose instructions are two events of the execution.
-    pub(crate) fn new(threads: &'a [String], execution: &'a Execution, findings: &[Finding]) -> Self {
+    pub fn new(threads: &'a [String], execution: &'a Execution, findings: &[Finding]) -> Self {
         let pair = |f: &Finding| {
             let [a, b] = f.places.as_slice() else { return None };
             let pair = (execution.access(&a.thread, a.line)?, execution.access(&b.thread, b.line)?);
@@ -37,11 +39,12 @@ impl<'a> Picture<'a> {
     }
 
     /// The events of threads, in an order of time.
-    pub(crate) fn order(&self) -> Vec<usize> {
+    pub fn order(&self) -> Vec<usize> {
         Timed::new(self).order
     }
 
-    pub(crate) fn is_marked(&self, event: usize) -> bool {
+    /// Whether the event is one of the two.
+    pub fn is_marked(&self, event: usize) -> bool {
         self.pair.is_some_and(|(a, b)| event == a || event == b)
     }
 }
@@ -55,8 +58,51 @@ fn place(event: &Event) -> String {
     }
 }
 
+/// An execution that decides a verdict, in each form.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    /// What it shows, behind the number of the part where there are several: `race`, `part-1.hang`, `condition-0`.
+    pub name: String,
+    /// A page.
+    pub html: String,
+    /// The picture of it.
+    pub svg: String,
+    /// For Graphviz.
+    pub dot: String,
+}
+
+/// Every execution of an answer that decides a verdict.
+pub fn drawn(answer: &Answer) -> Vec<Drawn> {
+    let number = |n: usize| if answer.parts.len() > 1 { format!("part-{n}.") } else { String::new() };
+    let all = answer.parts.iter().enumerate();
+    all.flat_map(|(n, part)| {
+        drawn_of(answer, part).into_iter().map(move |d| Drawn { name: number(n) + &d.name, ..d })
+    })
+    .collect()
+}
+
+fn drawn_of(answer: &Answer, part: &Part) -> Vec<Drawn> {
+    let conditions = part.conditions.iter().enumerate();
+    let conditions = conditions.filter_map(|(i, c)| Some((format!("condition-{i}"), c.execution.as_ref()?)));
+    // A race has always the same name: the first that was found.
+    let name = |shows: &String| if shows.ends_with("-race") { "race".to_owned() } else { shows.clone() };
+    let shown = part.executions.iter().flat_map(|e| e.shows.iter().map(move |s| (name(s), &e.execution)));
+    let one = |(name, execution): (String, &Execution)| {
+        let picture = Picture::new(&part.threads, execution, &part.findings);
+        let title = format!("{}: {name}", answer.title());
+        let hang = part.hang.as_ref().filter(|_| name == "hang");
+        Drawn {
+            html: page(&title, &text::wrong(answer, part), hang, &picture),
+            svg: svg(&title, &picture),
+            dot: show::dot(&part.threads, execution),
+            name,
+        }
+    };
+    conditions.chain(shown).map(one).collect()
+}
+
 /// A page about one execution. `says` are the lines that the terminal has about it.
-pub(crate) fn page(title: &str, says: &str, hang: Option<&Hang>, picture: &Picture<'_>) -> String {
+pub fn page(title: &str, says: &str, hang: Option<&Hang>, picture: &Picture<'_>) -> String {
     let timed = Timed::new(picture);
     let rows: String = timed.order.iter().map(|e| row(picture, *e)).collect();
     let drawn = svg(title, picture);
