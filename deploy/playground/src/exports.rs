@@ -3,8 +3,7 @@
 //! Contract: requests and answers are JSON in UTF-8, see [`crate::Request`] and [`crate::Response`]; an error is `{"error": ".."}`. One
 //! thread calls at a time. What is returned as an address is valid until the next call.
 
-// Exported names are unsafe attributes; nothing else here is unsafe.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "exported names are unsafe attributes; nothing else here is unsafe")]
 
 use crate::{Request, asked};
 use serde_json::json;

@@ -583,3 +583,18 @@ fn what_another_thread_reads_of_shared_memory_is_kept() {
         assert!(claims.is_empty(), "{claims:#?}");
     }
 }
+
+/// An update of 16 bits is one of the word around them, while stores access the 16 bits alone. A race of the second kind must not hide
+/// that the sizes are what is wrong.
+#[test]
+fn sizes_are_named_where_a_race_is_left_out() {
+    let text = "source \"word\"\n.global .b16 x0;\n.global .b16 x1;\n\
+        P0 (gpu 0, cluster 0, cta 0) { r0 = exch.relaxed.gpu x0, 0; r1 = exch.release.gpu x1, 1; }\n\
+        P1 (gpu 0, cluster 0, cta 0) { r0 = load.relaxed.gpu x1; fence.acquire.gpu; if r0 == 1 { store.plain x1, 0; } }\n\
+        P2 (gpu 0, cluster 0, cta 0) { store.relaxed.gpu x0, 1; store.relaxed.gpu x0, 0; }\n";
+    let here = Compiler::all(Kind::Llvm);
+    let Some(new) = here.iter().find(|c| c.version().major >= 23) else { return skipped("llc of LLVM 23") };
+    let claims = claims_of(text, std::slice::from_ref(new), LLVM_SOURCES.name);
+    let sizes = |claim: &Claim| claim.direction == Direction::Difference && claim.axioms == [["mixed-size"]];
+    assert!(!claims.is_empty() && claims.iter().all(sizes), "{claims:#?}");
+}

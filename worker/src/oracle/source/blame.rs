@@ -120,13 +120,13 @@ fn object(asked: &Asked<'_>, op: &Op) -> Option<usize> {
 }
 
 /// The class, and the instructions that are to blame. What is wrong although each object has accesses of one size is not for
-/// their sizes.
-pub(super) fn class(asked: &Asked<'_>, judged: &Judged) -> Vec<String> {
+/// their sizes. With `whole` races count, too.
+pub(super) fn class(asked: &Asked<'_>, judged: &Judged, whole: bool) -> Vec<String> {
     let Some(program) = of_one_size(&asked.compiled.program) else { return of(asked, judged) };
     let mut compiled = asked.compiled.clone();
     compiled.program = program;
     let alike = asked.with(&compiled);
-    match alike.search(&compiled.program, true) {
+    match alike.search(&compiled.program, whole) {
         Ok(seen) if seen.judged.direction().is_some() => of(&alike, &seen.judged),
         Ok(_) | Err(_) => vec![MIXED.to_owned()],
     }

@@ -79,12 +79,15 @@ pub(super) fn judge(source: &Source, texts: &[String], desk: Desk<'_>) -> Result
     let asked = Asked { source, allowed: &allowed, compiled: &compiled, models };
     let (seen, class) = desk.found.judged.get(&unnamed(source, &compiled.program), || {
         let search = |whole| asked.search(&compiled.program, whole).map_err(|why| why.at("PTX"));
-        let seen = search(true)?;
-        let wrong = seen.judged.direction().is_some();
-        let class = if wrong { blame::class(&asked, &seen.judged) } else { Vec::new() };
-        match class.first() {
-            Some(class) if class == blame::RACE => Ok((search(false)?, Vec::new())),
-            _ => Ok((seen, class)),
+        let classed = |whole| {
+            let seen = search(whole)?;
+            let wrong = seen.judged.direction().is_some();
+            let class = if wrong { blame::class(&asked, &seen.judged, whole) } else { Vec::new() };
+            Ok((seen, class))
+        };
+        match classed(true)? {
+            (_, class) if class == [blame::RACE] => classed(false),
+            answer => Ok(answer),
         }
     })?;
     Ok(Verdict { judged: seen.judged, executions: seen.executions, compiled: Some(compiled), class })
