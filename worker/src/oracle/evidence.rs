@@ -147,6 +147,10 @@ pub fn mistake(checks: &[Vec<String>]) -> Mistake {
             "a load that the program makes once is made several times",
             "The program reads a value once and uses it in several places. The emitted code reads again for each of them, so that one value becomes several.",
         ),
+        ("endless", _) => said(
+            "a loop that never ends is dropped",
+            "The program waits for ever there. The emitted code goes on, and does what stands behind the loop.",
+        ),
         ("OneWrite", _) => said(
             "a store that the program makes once is made several times",
             "Several threads store one element, so that a store of another block comes between.",

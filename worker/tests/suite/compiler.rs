@@ -151,8 +151,8 @@ fn a_dropped_wait_is_a_claim_about_progress() {
     let Some(oracles) = oracles() else { return };
     parse(WAITS).unwrap_or_else(|e| panic!("{e}"));
     let report = run(&oracles, Source::Text(WAITS.into()));
-    let directions: Vec<Direction> = report.claims.iter().map(|c| c.direction).collect();
-    assert_eq!(directions, [Direction::Progress], "{report:#?}");
+    let said: Vec<_> = report.claims.iter().map(|c| (c.direction, c.axioms.as_slice())).collect();
+    assert_eq!(said, [(Direction::Progress, &[vec!["endless".to_owned()]][..])], "{report:#?}");
 }
 
 /// A compiler that refuses the kernel has not fixed the bug.
@@ -165,4 +165,22 @@ fn a_claim_about_a_refused_kernel_is_not_refuted() {
     side.variants.insert("target".into(), "sm_1".into());
     let again = oracles.verify(&claim, &Cancel::new());
     assert!(matches!(&again, Verification::Abstained(why) if why.contains("sm_1")), "{again:?}");
+}
+
+/// Each lane reads for itself, and lanes that read different values wait for each other at two places.
+#[test]
+fn a_hang_of_lanes_that_read_different_values_has_the_class_of_the_read() {
+    let Some(oracles) = oracles() else { return };
+    let text = "// tile blocks: 1\ncuda_tile.module @m {\n  entry @k(%arg0: tile<ptr<i32>>) {\n    %0 = constant <i32: 1> : tile<i32>\n    \
+        %1 = store_ptr_tko relaxed device %arg0, %0 : tile<ptr<i32>>, tile<i32> -> token\n    \
+        %2, %3 = load_ptr_tko relaxed device %arg0 : tile<ptr<i32>> -> tile<i32>, token\n    %4 = constant <i32: 0> : tile<i32>\n    \
+        %5 = cmpi equal %2, %4, signed : tile<i32> -> tile<i1>\n    if %5 {\n      %6 = constant <i32: 0> : tile<i32>\n      \
+        %7, %8 = atomic_rmw_tko relaxed device %arg0, umin, %6 : tile<ptr<i32>>, tile<i32> -> tile<i32>, token\n    }\n    return\n  }\n}\n";
+    let report = run(&oracles, Source::Text(text.into()));
+    let [claim] = report.claims.as_slice() else { panic!("{report:#?}") };
+    assert_eq!(
+        (claim.direction, claim.axioms.as_slice()),
+        (Direction::Progress, &[vec!["OneRead".to_owned()]][..])
+    );
+    assert_eq!(oracles.verify(claim, &Cancel::new()), Verification::Confirmed);
 }

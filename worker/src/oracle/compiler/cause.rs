@@ -1,6 +1,6 @@
-//! Causes of a forbidden final state: changes of the kernel under which the state would be allowed.
+//! Causes of a forbidden final state: changes of the kernel under which the state would be allowed; and of a lost or found end.
 //!
-//! Three changes are tried.
+//! Three changes are tried of a forbidden state.
 //!
 //! - *One read becomes several*: each user of a scalar load gets its own read, as when every thread reads for itself. To add
 //!   few reads, users whose cells end with the same content share a read first; then users at the same place in their
@@ -17,6 +17,7 @@
 //! of another block can come between. A load that is masked off is dropped with the order that its token hands on; only
 //! the reading `TOK=A` forbids this, and the text can be read as `TOK=B`.
 
+use moire_execution::leaf::{Witness, WitnessEvent};
 use moire_program::ir::{
     Content, Instr, Label, Op, Operand, Program, Reg, RegDecl, StoreOrder, Thread, TileAccess, TileElement,
     TileKind, TileOp, TileToken, Value,
@@ -32,6 +33,24 @@ pub(super) const ONE_WRITE: &str = "OneWrite";
 
 /// Both of these.
 pub(super) const ONE_OF_EACH: &str = "OneRead and OneWrite";
+
+/// A loop that never ends is gone.
+pub(super) const ENDLESS: &str = "endless";
+
+/// Whether two threads of a CTA have read different values at one place, in one instruction where lines are known. What then hangs may
+/// hang because the threads go different ways.
+pub(super) fn divided(program: &Program, witness: &Witness) -> bool {
+    let reads: Vec<&WitnessEvent> = witness.events.iter().filter(|e| e.kind == "R").collect();
+    let alike = |a: &WitnessEvent, b: &WitnessEvent| {
+        let place = |e: &WitnessEvent| program.threads.get(usize::from(e.event.thread)).map(|t| &t.place);
+        let (Some(here), Some(there)) = (place(a), place(b)) else { return false };
+        a.event.thread != b.event.thread
+            && here.same_cta(there)
+            && (&a.location, a.line) == (&b.location, b.line)
+            && a.value != b.value
+    };
+    reads.iter().enumerate().any(|(n, a)| reads[n + 1..].iter().any(|b| alike(a, b)))
+}
 
 /// The specification leaves open whether an instruction whose elements are all masked off passes order on. In this
 /// reading it does.

@@ -12,8 +12,9 @@ use crate::oracle::abstention::Abstention;
 use crate::oracle::forbidden::{self, Forbidden};
 use crate::oracle::models::Models;
 use crate::oracle::refine::{Compared, Judged, Known, Until, known};
-use moire_execution::leaf::{FinalState, Memory, Outcome};
-use moire_explore::Limits;
+use moire_execution::leaf::{FinalState, LeafKind, Memory, Outcome};
+use moire_explore::search::{Bound, LeafView};
+use moire_explore::{Limits, explore};
 use moire_kernel::ptx;
 use moire_kernel::simt::{self, Pair};
 use moire_program::ir::{
@@ -22,6 +23,7 @@ use moire_program::ir::{
 use moire_tile_ir::Module;
 use moire_tile_ir::run::{self as tile_run, TileLaunch, tile_entry};
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 /// Switches of the weakest sensible reading, as specifications name them.
 pub(super) const WEAKEST: &str = "tile-ir:OBS=B,RPO=B,SCL=0";
@@ -79,7 +81,7 @@ pub(super) struct Verdict {
     pub(super) executions: u64,
     /// Whether a location that a tile block writes strongly is strongly read by another.
     pub(super) talks: bool,
-    /// The cause of a forbidden final state, where it is known.
+    /// The cause of a forbidden final state, or of an end that one side has alone, where it is known.
     pub(super) cause: Option<&'static str>,
 }
 
@@ -124,7 +126,12 @@ fn judged(pair: Pair, safe: bool, models: &Models, reach: &Reach) -> Result<Verd
     }
     let compiled = asked.compiled()?;
     let judged = asked.verdict(&compiled, strict)?;
-    let cause = if let Judged::Beyond(outcome) = &judged { asked.cause(outcome) } else { None };
+    let cause = match &judged {
+        Judged::Beyond(outcome) => asked.cause(outcome),
+        Judged::Progress(None) => asked.hang_cause(),
+        Judged::Progress(Some(_)) => Some(cause::ENDLESS),
+        Judged::Racy | Judged::Agrees(_) | Judged::Contested(..) | Judged::Undefined | Judged::Race => None,
+    };
     let (executions, talks) = (compiled.executions, talks(&pair.source));
     Ok(Verdict { judged, pair, executions, talks, cause })
 }
@@ -232,6 +239,23 @@ impl Asked<'_> {
         let wanted = Until::Allowed(Some(BTreeSet::from([end.clone()])));
         let known = self.known(&source, WEAKEST, wanted, &self.reach.source).map_err(|why| why.at(SOURCE))?;
         Ok(known.undefined || known.ends.contains(end))
+    }
+
+    /// The cause of a hang of the compiled side alone: in each execution that hangs, threads of a block read different values where the
+    /// kernel reads once.
+    fn hang_cause(&self) -> Option<&'static str> {
+        let program = &self.pair.compiled;
+        let (mut hangs, mut whole) = (false, true);
+        let mut see = |leaf: &mut dyn LeafView| {
+            if leaf.kind() == LeafKind::Blocked {
+                hangs = true;
+                whole = cause::divided(program, &leaf.witness());
+            }
+            if whole { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        let summary =
+            explore(program, &*self.models.get(PTX).ok()?, &[], &self.reach.compiled, &mut see).ok()?;
+        (hangs && whole && summary.bounded.is_none_or(|b| b == Bound::Loop)).then_some(cause::ONE_READ)
     }
 
     /// The cause of a forbidden final state; see [`cause`].
