@@ -1,5 +1,6 @@
 //! Executions as an answer holds them: events with their instructions, and the edges between them.
 
+use crate::finding::Place;
 use moire_execution::leaf;
 use moire_program::ir::Program;
 use moire_program::text::instruction;
@@ -54,10 +55,22 @@ pub struct Edge {
 }
 
 impl Execution {
-    /// The first access of a thread at a line.
-    pub fn access(&self, thread: &str, line: u32) -> Option<usize> {
-        let own = |e: &Event| e.thread.as_deref() == Some(thread) && e.line == line && e.location.is_some();
-        self.events.iter().position(own)
+    /// Two accesses at these threads and lines: the first ones of one place of which one writes, or else the first ones.
+    pub fn pair(&self, a: &Place, b: &Place) -> Option<(usize, usize)> {
+        let all = |place: &Place| -> Vec<usize> {
+            let own = |e: &Event| {
+                e.thread.as_ref() == Some(&place.thread) && e.line == place.line && e.location.is_some()
+            };
+            (0..self.events.len()).filter(|n| own(&self.events[*n])).collect()
+        };
+        let (of_a, of_b) = (all(a), all(b));
+        let conflict = |(a, b): &(usize, usize)| {
+            let (a, b) = (&self.events[*a], &self.events[*b]);
+            a.location == b.location && [a, b].iter().any(|e| e.label.ends_with('W'))
+        };
+        let mut pairs = of_a.iter().flat_map(|a| of_b.iter().map(move |b| (*a, *b)));
+        let first = pairs.clone().next();
+        pairs.find(conflict).or(first)
     }
 
     /// An execution that an engine found.
@@ -86,5 +99,34 @@ impl Execution {
             events: witness.events.iter().map(one).collect(),
             edges: witness.edges.iter().map(edge).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_accesses_of_one_place_are_the_pair() {
+        let event = |thread: &str, index, label: &str, location: &str| Event {
+            thread: Some(thread.to_owned()),
+            index,
+            line: if thread == "P0" { 5 } else { 6 },
+            label: label.to_owned(),
+            location: Some(location.to_owned()),
+            value: None,
+            instruction: None,
+        };
+        let events = vec![
+            event("P0", 0, "W", "x"),
+            event("P0", 1, "W", "f"),
+            event("P1", 0, "R", "f"),
+            event("P1", 1, "R", "x"),
+        ];
+        let execution = Execution { events, edges: Vec::new() };
+        let place = |thread: &str, line| Place { thread: thread.to_owned(), line };
+        assert_eq!(execution.pair(&place("P0", 5), &place("P1", 6)), Some((0, 3)));
+        assert_eq!(execution.pair(&place("P1", 6), &place("P1", 6)), Some((2, 2)), "nothing writes");
+        assert_eq!(execution.pair(&place("P0", 5), &place("P1", 7)), None);
     }
 }

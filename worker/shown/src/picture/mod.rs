@@ -32,7 +32,7 @@ impl<'a> Picture<'a> {
     pub fn new(threads: &'a [String], execution: &'a Execution, findings: &[Finding]) -> Self {
         let pair = |f: &Finding| {
             let [a, b] = f.places.as_slice() else { return None };
-            let pair = (execution.access(&a.thread, a.line)?, execution.access(&b.thread, b.line)?);
+            let pair = execution.pair(a, b)?;
             (f.verdict == "race" && pair.0 != pair.1).then_some(pair)
         };
         Picture { threads, execution, pair: findings.iter().find_map(pair) }

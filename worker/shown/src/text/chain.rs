@@ -13,8 +13,7 @@ pub(super) fn broken(part: &Part, finding: &Finding) -> Option<String> {
     let [a, b] = finding.places.as_slice() else { return None };
     let races = part.executions.iter().filter(|e| e.shows.iter().any(|s| s.ends_with("-race")));
     races.map(|shown| &shown.execution).find_map(|execution| {
-        let a = execution.access(&a.thread, a.line)?;
-        let b = execution.access(&b.thread, b.line)?;
+        let (a, b) = execution.pair(a, b)?;
         let passes = |from, to| execution.edges.iter().find_map(|e| passed(execution, (from, to), e));
         passes(a, b).or_else(|| passes(b, a))
     })
