@@ -84,7 +84,7 @@ fn a_finding_is_found_drawn_copied_and_replayed() {
     };
     let folder = tempfile::tempdir().unwrap();
     let fuzz =
-        ["fuzz", "--programs", "150", "--oracle", "model-pair", "--model", "ptx-6.0", "--model", "ptx-7.5"];
+        ["fuzz", "--programs", "1000", "--oracle", "model-pair", "--model", "ptx-6.0", "--model", "ptx-7.5"];
     let (code, said) = moire(folder.path(), &[&fuzz[..], &["--store", "store"]].concat());
     assert_eq!(code, Some(0), "{said}");
     let (_, listed) = moire(folder.path(), &["findings", "list", "--store", "store"]);
