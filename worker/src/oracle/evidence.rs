@@ -86,10 +86,13 @@ pub struct Mistake {
     pub lost: String,
 }
 
+fn said(title: &str, lost: &str) -> Mistake {
+    Mistake { title: title.to_owned(), lost: lost.to_owned() }
+}
+
 /// The class that a claim names by its checks.
 pub fn mistake(checks: &[Vec<String>]) -> Mistake {
     let word = |n: usize| checks.get(n).and_then(|set| set.first()).map_or("", String::as_str);
-    let said = |title: &str, lost: &str| Mistake { title: title.to_owned(), lost: lost.to_owned() };
     match (word(0), word(1)) {
         (CRASH, name) => Mistake { title: format!("the compiler dies: {name}"), lost: String::new() },
         (how @ ("sass-lost" | "sass-weakened" | "sass-moved" | "sass-added"), step) => {
@@ -143,23 +146,30 @@ pub fn mistake(checks: &[Vec<String>]) -> Mistake {
             "a race in the emitted code that the program does not have",
             "Stronger orders and wider scopes on the emitted instructions do not remove the race.",
         ),
-        ("OneRead", _) => said(
+        (class, _) => of_kernels(class),
+    }
+}
+
+/// The same of what a compiler makes of kernels, and of what has no class.
+fn of_kernels(class: &str) -> Mistake {
+    match class {
+        "OneRead" => said(
             "a load that the program makes once is made several times",
             "The program reads a value once and uses it in several places. The emitted code reads again for each of them, so that one value becomes several.",
         ),
-        ("endless", _) => said(
+        "endless" => said(
             "a loop that never ends is dropped",
             "The program waits for ever there. The emitted code goes on, and does what stands behind the loop.",
         ),
-        ("OneWrite", _) => said(
+        "OneWrite" => said(
             "a store that the program makes once is made several times",
             "Several threads store one element, so that a store of another block comes between.",
         ),
-        ("OneRead and OneWrite", _) => said(
+        "OneRead and OneWrite" => said(
             "loads and stores that the program makes once are made several times",
             "The emitted code repeats loads and stores, so that those of another block come between.",
         ),
-        ("TOK=A", _) => said(
+        "TOK=A" => said(
             "an operation that is masked off is dropped with the order that its token hands on",
             "An instruction whose elements are all masked off is gone, and so is the order between what its token waits for and what waits for it. Under the reading that such an instruction hands on no order, this is right.",
         ),

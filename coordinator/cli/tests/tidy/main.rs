@@ -71,6 +71,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "fixedbitset",
             "rustc-hash",
             "smallvec",
+            "stacker",
             "thiserror",
         ],
     ),
