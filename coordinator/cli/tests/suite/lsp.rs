@@ -158,6 +158,21 @@ fn what_is_typed_meanwhile_counts_and_errors_have_their_place() {
     editor.end();
 }
 
+/// A clean kernel is not silent: what it was launched with stands beside it.
+#[test]
+fn what_is_taken_for_granted_is_a_note() {
+    let mut editor = Editor::new(&[]);
+    let text = ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n.reqntid 32, 1, 1\n{\n\
+        .reg .b64 %rd<3>;\n.reg .b32 %r<2>;\nld.param.u64 %rd1, [p];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\n\
+        add.s64 %rd1, %rd1, %rd2;\nst.global.u32 [%rd1], %r1;\nret;\n}\n";
+    let all = editor.open("untitled:k.ptx", text);
+    let [note] = &all[..] else { panic!("{all:#?}") };
+    assert_eq!((&note["severity"], line(&note["range"])), (&json!(3), 0));
+    let said = note["message"].as_str().expect("a text");
+    assert!(said.starts_with("clean\n") && said.contains("--grid"), "{said}");
+    editor.end();
+}
+
 #[test]
 fn options_that_print_are_refused() {
     crate::cli::check(&["lsp", "--format", "json"], &[], 2, "no files and no formats");

@@ -2,8 +2,8 @@
 //!
 //! Contract: the Language Server Protocol (3.17) on stdin and stdout, texts synchronised as a whole. A text is judged as `moire check`
 //! judges a file, with the options of the command line. Each problem is a diagnostic at the line of its first access, with the other
-//! accesses or waits as related places. A mend is a code action, and edits the version that was judged only. A text without
-//! diagnostics whose judgement left nothing open is clean.
+//! accesses or waits as related places. A mend is a code action, and edits the version that was judged only. Of a kernel
+//! without a finding the launch and what is taken for granted are a note at the first line.
 
 mod diagnostics;
 mod mends;

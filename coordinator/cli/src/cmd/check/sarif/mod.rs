@@ -70,8 +70,20 @@ pub(super) fn told(answer: &Answer) -> Vec<Told> {
         .iter()
         .map(|p| Told { result: decided(problem(&root, answer, p), &p.standing, false), mend: mend(p) });
     let remarks = answer.remarks.iter().map(|r| remark(&root, &answer.file, r));
-    let others = open(&root, answer).into_iter().chain(remarks).map(|result| Told { result, mend: None });
-    problems.chain(others).collect()
+    let others = open(&root, answer).into_iter().chain(remarks).chain(assumed(&root, answer));
+    problems.chain(others.map(|result| Told { result, mend: None })).collect()
+}
+
+/// What stands beside the answer of a kernel without a finding: the launch, and what is taken for granted.
+fn assumed(root: &Root, answer: &Answer) -> Option<Value> {
+    let silent = answer.parts.is_empty() || answer.verdicts.has_finding();
+    if silent || answer.launch.is_none() && answer.taken.is_empty() {
+        return None;
+    }
+    let text = format!("{}\n{}", answer.verdicts.line(), text::body(answer));
+    let mut out = result("assumptions", "note", text.trim_end());
+    out["locations"] = json!([root.file(&answer.file)]);
+    Some(out)
 }
 
 /// A result without its place.
